@@ -14,18 +14,18 @@
 #include "vmath.h"
 
 /* log of the error of delta aimed at, relative to it; the error itself is always bounded */
-#define FINE (-25.0)
+#define EXCHANGE_FINE (-25.0)
 /* exponentials of one line, about half a second of them; beyond that the grid of the Python side answers */
-#define MOST_WORK 5e7
+#define EXCHANGE_MOST_WORK 5e7
 /* lines of one search for an epsilon; it stops where the next one would be this near, relatively */
 #define MOST_LINES 6
 #define SAME_PLACE 1e-3
 /* widths of brackets that end a search: of epsilon over the real noise, of delta there, of epsilon on a path, and
  * that for which no path is tried; they decide about time alone */
-#define NARROW 1e-9
+#define NARROW_EPSILON 1e-9
 #define NARROW_DELTA 1e-8
 #define SLOW_NARROW 3e-8
-#define WIDE 1e-7
+#define WIDE_EPSILON 1e-7
 
 typedef struct {
     double mu, q, steps;
@@ -110,7 +110,7 @@ static double truncated(const workspace *w, double b, double y, double dy) {
 }
 
 /* Chernoff's bound at another distance b2 bounds one side's aliases; the period that makes them e^{-digits} */
-static double alias_at(workspace *w, double b2, double epsilon, double digits, acct_alias *alias) {
+static double exchange_alias_at(workspace *w, double b2, double epsilon, double digits, acct_alias *alias) {
     acct_exchange_moments m;
     double lattice;
     acct_exchange_moments_set(&w->law, 1.0 + b2, 0.0, &m, &lattice);
@@ -122,7 +122,7 @@ static double alias_at(workspace *w, double b2, double epsilon, double digits, a
     return period > 0.0 ? period : 1e-300;
 }
 
-static double alias_side(workspace *w, double epsilon, double digits, double spread, int sign,
+static double exchange_alias_side(workspace *w, double epsilon, double digits, double spread, int sign,
                          acct_alias *best) {
     const double b = w->contour.b;
     double period = INFINITY, move = sqrt(2.0 * digits) / spread;
@@ -135,7 +135,7 @@ static double alias_side(workspace *w, double epsilon, double digits, double spr
         const double b2 =
             acct_exact_distance(sign > 0 ? b + acct_min(move, b + 4.0 / w->mu) : b / (1.0 + move / b));
         if (b2 == b || !(b2 > 0.0)) continue;
-        const double p = alias_at(w, b2, epsilon, digits, &alias);
+        const double p = exchange_alias_at(w, b2, epsilon, digits, &alias);
         if (p < period) {
             period = p;
             *best = alias;
@@ -166,8 +166,8 @@ static double transform(const summed *s, double y, double *re, double *im) {
 /* sets the step of the lattice and the number of its points, and the bound on what is beyond them */
 static int set_lattice(workspace *w, const saddle *s, double epsilon, double digits) {
     acct_contour *k = &w->contour;
-    const double right = alias_side(w, epsilon, digits, s->spread, 1, &k->right);
-    const double left = alias_side(w, epsilon, digits, s->spread, -1, &k->left);
+    const double right = exchange_alias_side(w, epsilon, digits, s->spread, 1, &k->right);
+    const double left = exchange_alias_side(w, epsilon, digits, s->spread, -1, &k->left);
     const double period = acct_max(right, left), wanted = exp(-digits) / (k->b * (k->b + 1.0));
     if (!(period < INFINITY)) return 0;
     k->dy = acct_short_step(2.0 * ACCT_PI / period * (1.0 - 1e-12));
@@ -191,11 +191,13 @@ static int resolve(workspace *w, double order, double digits, acct_exchange_mome
     acct_contour *k = &w->contour;
     const double last = (k->count - 1) * k->dy, before = k->log_scale, n = w->steps;
     if (w->path.count)
-        return (double)k->count * w->path.count < MOST_WORK && acct_exchange_path_in_range(&w->path, last);
+        return (double)k->count * w->path.count < EXCHANGE_MOST_WORK &&
+               acct_exchange_path_in_range(&w->path, last);
     if (!acct_exchange_law_set(&w->law, w->memory, w->mu, w->q, order, last, digits)) return 0;
     acct_exchange_moments_set(&w->law, order, last, m, lattice);
     const double far = acct_max(w->law.loss[w->law.count - 1], -w->law.loss[0]) + fabs(m->mean);
-    if (!((double)k->count * w->law.count < MOST_WORK && last * far < ACCT_MOST_ANGLE && *lattice < 1e-3))
+    if (!((double)k->count * w->law.count < EXCHANGE_MOST_WORK && last * far < ACCT_MOST_ANGLE &&
+          *lattice < 1e-3))
         return 0;
     k->log_scale = n * m->log_mgf;
     k->log_scale_err = n * m->log_mgf_err + 8.0 * ACCT_U * fabs(k->log_scale);
@@ -206,7 +208,7 @@ static int resolve(workspace *w, double order, double digits, acct_exchange_mome
 
 /* sets amplitudes, phases and the bound on their errors of a contour whose points and steps are set; the terms are of
  * the n-th power of the transform */
-static void set_terms(acct_contour *k, const summed *terms) {
+static void exchange_terms(acct_contour *k, const summed *terms) {
     const double n = k->steps;
     double numerical = 0.0;
     for (int i = 0; i < k->count; i++) {
@@ -249,13 +251,13 @@ static int build_line(workspace *w, const saddle *s, int way) {
                         .small_losses_log = -INFINITY,
                         .least = ACCT_EXCHANGE_LEAST};
     k->tail = (acct_tail_event){.direction = ACCT_REMOVE, .steps = n, .reverse_log = -INFINITY};
-    const double orders = 1.0 + b + acct_min(sqrt(2.0 * (3.0 - FINE)) / s->spread, b + 4.0 / w->mu);
+    const double orders = 1.0 + b + acct_min(sqrt(2.0 * (3.0 - EXCHANGE_FINE)) / s->spread, b + 4.0 / w->mu);
     if (!acct_exchange_law_set(&w->law, w->memory, w->mu, w->q, orders, 0.0, 36.0 + log(n))) return 0;
     acct_exchange_moments_set(&w->law, 1.0 + b, 0.0, &m, &lattice);
     k->log_scale = n * m.log_mgf;
     k->log_scale_err = n * m.log_mgf_err + 8.0 * ACCT_U * fabs(k->log_scale);
     /* the sum is smaller than its terms by the saddle's width; a step's errors count n times */
-    const double digits = -FINE + 3.0, fine = digits + log(n) + 8.0, mean = m.mean;
+    const double digits = -EXCHANGE_FINE + 3.0, fine = digits + log(n) + 8.0, mean = m.mean;
     w->path.count = 0;
     if (way == RAISED &&
         !acct_exchange_path_set(&w->path, w->memory + ACCT_EXCHANGE_DOUBLES, w->mu, w->q, 1.0 + b, mean, fine))
@@ -267,7 +269,7 @@ static int build_line(workspace *w, const saddle *s, int way) {
     if (!resolve(w, 1.0 + b, fine, &m, &lattice)) return 0;
     k->drift = n * (way == PLAIN ? m.mean : mean);
     const summed terms = {w, &m, lattice};
-    set_terms(k, &terms);
+    exchange_terms(k, &terms);
     return 1;
 }
 
@@ -308,14 +310,14 @@ int acct_exchange_delta(double mu, double q, double steps, double epsilon, acct_
 
 /* Lines, each where the last one ended: where events are rare the saddle point is a poor guess.  Every line's bracket
  * is intersected into *out; *s is where the next line should be. */
-static void follow(workspace *w, saddle *s, double delta, int way, acct_bounds *out) {
+static void follow_lines(workspace *w, saddle *s, double delta, int way, acct_bounds *out) {
     double before = -1.0;
     for (int i = 0; i < MOST_LINES && build_line(w, s, way); i++) {
         acct_bounds bracket;
         const double at = acct_max(s->epsilon, 0.0);
         acct_invert(acct_contour_at, &w->contour, at, delta, &bracket);
         acct_bounds_intersect(out, bracket.lower, bracket.upper);
-        if (acct_bounds_are_narrow(out, way == PLAIN ? NARROW : SLOW_NARROW)) return;
+        if (acct_bounds_are_narrow(out, way == PLAIN ? NARROW_EPSILON : SLOW_NARROW)) return;
         const double next = acct_invert_estimate(acct_contour_at, &w->contour, at, delta);
         if (!(next > 0.0 && fabs(next - before) > SAME_PLACE * next) || !find_saddle(w, next, 0.0, s)) return;
         before = next;
@@ -334,16 +336,16 @@ int acct_exchange_epsilon(double mu, double q, double steps, double delta, acct_
     workspace *w = workspace_new(mu, q, steps);
     if (!w) return ACCT_ENOMEM;
     if (find_saddle(w, 0.0, acct_min(log(delta), -1e-3), &s))
-        for (int way = PLAIN; way <= last_way(q) && !acct_bounds_are_narrow(out, WIDE); way++)
-            follow(w, &s, delta, way, out);
+        for (int way = PLAIN; way <= last_way(q) && !acct_bounds_are_narrow(out, WIDE_EPSILON); way++)
+            follow_lines(w, &s, delta, way, out);
     free(w);
     return ACCT_OK;
 }
 
 /* Beyond them exponentials are taken apart, and orders near 1 make no difference of 1. */
-#define MOST_EXPONENT 600.0
-#define FINE_DIGITS 64.0
-#define DIGITS 36.0
+#define RENYI_MOST_EXPONENT 600.0
+#define RENYI_FINE_DIGITS 64.0
+#define RENYI_DIGITS 36.0
 
 /* A bound on what is beyond the nodes of the parts of G (Theorem D21): Ne^{cU + (1-c)W}, cNe^U and (c-1)Ne^W, the
  * latter at most what is beyond -lo under P. */
@@ -358,15 +360,15 @@ static double outside(const acct_exchange_law *law, double c) {
 
 /* A(c) - 1 as a sum of positive terms N e^U (E2(tL) + t E2(-L)), t = c - 1
  * returns  0 where it is not resolved */
-static int excess(acct_exchange_law *law, double c, acct_bounds *out) {
+static int second_order(acct_exchange_law *law, double c, acct_bounds *out) {
     const double t = c - 1.0;
     acct_exchange_moments m;
     double lattice, sum = 0.0, doubt = 0.0;
     acct_exchange_moments_set(law, c, 0.0, &m, &lattice);
-    if (!(m.log_mgf + m.log_mgf_err < MOST_EXPONENT && lattice < 1e-3)) return 0;
+    if (!(m.log_mgf + m.log_mgf_err < RENYI_MOST_EXPONENT && lattice < 1e-3)) return 0;
     for (int j = 0; j < law->count; j++) {
         const double l = law->loss[j], e = law->doubt[j], up = law->rest[j] + l;
-        if (!(fabs(c * l) < MOST_EXPONENT && fabs(up) < 1e300)) return 0;
+        if (!(fabs(c * l) < RENYI_MOST_EXPONENT && fabs(up) < 1e300)) return 0;
         const double w = exp(up), g = acct_e2(t * l) + t * acct_e2(-l), move = c * fabs(expm1(t * l));
         sum += w * g;
         doubt += w * (g * (e + ACCT_U * (80.0 + 8.0 * (fabs(up) + fabs(c * l) + law->count))) +
@@ -391,13 +393,14 @@ int acct_exchange_renyi(double mu, double q, double order, acct_bounds *out) {
     acct_exchange_moments m;
     acct_bounds e;
     const double t = order - 1.0;
-    if (acct_exchange_law_set(&law, memory, mu, q, order, 0.0, DIGITS)) {
+    if (acct_exchange_law_set(&law, memory, mu, q, order, 0.0, RENYI_DIGITS)) {
         acct_exchange_moments_set(&law, order, 0.0, &m, &lattice);
         if (m.log_mgf_err < INFINITY)
             acct_bounds_intersect(out, acct_max((m.log_mgf - m.log_mgf_err) / t * (1.0 - 4.0 * ACCT_U), 0.0),
                                   (m.log_mgf + m.log_mgf_err) / t * (1.0 + 4.0 * ACCT_U));
     }
-    if (acct_exchange_law_set(&law, memory, mu, q, order, 0.0, FINE_DIGITS) && excess(&law, order, &e))
+    if (acct_exchange_law_set(&law, memory, mu, q, order, 0.0, RENYI_FINE_DIGITS) &&
+        second_order(&law, order, &e))
         acct_bounds_intersect(out, log1p(e.lower) / t * (1.0 - 16.0 * ACCT_U),
                               log1p(e.upper) / t * (1.0 + 16.0 * ACCT_U));
     free(memory);

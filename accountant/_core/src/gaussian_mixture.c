@@ -12,7 +12,7 @@
 #include "bounds.h"
 
 /* beyond so many deviations of the noise nothing is above ACCT_TINY */
-#define FARTHEST 40.0
+#define FARTHEST_SHIFT 40.0
 
 /* the profile of one shift of mu deviations at any real loss, which is known up to err */
 static acct_bounds one_shift(double mu, double loss, double err) {
@@ -71,7 +71,7 @@ void acct_single_mixture_delta(const acct_step *step, double epsilon, int direct
         return;
     }
     const double x = direction == ACCT_ADD && !(epsilon < -step->log_1mq * (1.0 - 4.0 * ACCT_U))
-                         ? -FARTHEST * step->sigma
+                         ? -FARTHEST_SHIFT * step->sigma
                          : acct_mixture_inverse(step->mixture, sign * epsilon);
     /* outcomes of less and of more loss than epsilon, certainly */
     for (int side = -1; side <= 1; side += 2) {
@@ -93,7 +93,8 @@ void acct_single_mixture_delta(const acct_step *step, double epsilon, int direct
 
 /* The outcome, in units of sign x, whose profile is about delta: false position on the logarithm, from one
  * where it is larger to one where it is smaller.  *slope: of that logarithm.  Not rigorous. */
-static double find(const acct_step *step, double delta, int direction, double larger, double smaller, double *slope) {
+static double find_single(const acct_step *step, double delta, int direction, double larger, double smaller,
+                          double *slope) {
     const double sign = direction == ACCT_ADD ? -1.0 : 1.0, target = log(delta);
     double a = larger, b = smaller, fa = 0.0, fb = 0.0, z = a;
     for (int i = 0; i < 100; i++) {
@@ -127,7 +128,7 @@ static double find(const acct_step *step, double delta, int direction, double la
 
 void acct_single_mixture_epsilon(const acct_step *step, double delta, int direction, acct_bounds *out) {
     const double sign = direction == ACCT_ADD ? -1.0 : 1.0;
-    const double far = FARTHEST * step->sigma + (direction == ACCT_ADD ? 0.0 : acct_step_largest(step));
+    const double far = FARTHEST_SHIFT * step->sigma + (direction == ACCT_ADD ? 0.0 : acct_step_largest(step));
     acct_bounds zero;
     *out = (acct_bounds){0.0, direction == ACCT_ADD ? acct_most_added_loss(step, 1.0) : INFINITY};
     acct_single_mixture_delta(step, 0.0, direction, &zero);
@@ -136,7 +137,8 @@ void acct_single_mixture_epsilon(const acct_step *step, double delta, int direct
         return;
     }
     double slope = 0.0;
-    const double z = find(step, delta, direction, sign * acct_mixture_inverse(step->mixture, 0.0), far, &slope);
+    const double z =
+        find_single(step, delta, direction, sign * acct_mixture_inverse(step->mixture, 0.0), far, &slope);
     for (int side = -1; side <= 1; side += 2) {
         double move = acct_max(1e-13 / slope, 4.0 * ACCT_U * (fabs(z) + 1e-3 * step->sigma));
         for (int i = 0; i < 60 && move < far; i++, move *= 1.5) {
@@ -154,7 +156,7 @@ void acct_single_mixture_epsilon(const acct_step *step, double delta, int direct
     out->lower = acct_min(out->lower, out->upper);
 }
 
-static int set(acct_mixture *mixture, const acct_mixture_part *part, double steps, int direction) {
+static int set_single(acct_mixture *mixture, const acct_mixture_part *part, double steps, int direction) {
     if (!(part->sigma > 1e-100 && part->sigma < 1e100)) return ACCT_EDOMAIN;
     if (!(acct_valid_steps(steps) && steps >= 1.0)) return ACCT_EDOMAIN;
     if (direction != ACCT_REMOVE && direction != ACCT_ADD) return ACCT_EDOMAIN;
@@ -166,7 +168,7 @@ int acct_gaussian_mixture_delta(const acct_mixture_part *part, double steps, dou
     acct_mixture mixture;
     acct_workspace w;
     *out = (acct_bounds){0.0, 1.0};
-    int status = acct_valid_epsilon(epsilon) ? set(&mixture, part, steps, direction) : ACCT_EDOMAIN;
+    int status = acct_valid_epsilon(epsilon) ? set_single(&mixture, part, steps, direction) : ACCT_EDOMAIN;
     if (status) return status;
     const acct_step step = acct_step_make_mixture(&mixture, part->sigma);
     if (steps == 1.0) {
@@ -187,7 +189,7 @@ int acct_gaussian_mixture_epsilon(const acct_mixture_part *part, double steps, d
     acct_mixture mixture;
     acct_workspace w;
     *out = (acct_bounds){0.0, INFINITY};
-    int status = acct_valid_delta(delta) ? set(&mixture, part, steps, direction) : ACCT_EDOMAIN;
+    int status = acct_valid_delta(delta) ? set_single(&mixture, part, steps, direction) : ACCT_EDOMAIN;
     if (status) return status;
     const acct_step step = acct_step_make_mixture(&mixture, part->sigma);
     if (acct_ever_sampled_upper(&step, steps) <= delta) {

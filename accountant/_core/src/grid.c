@@ -9,7 +9,7 @@
 #define TINY 2e-300
 
 /* Relative error of q e^t: that of the masses, of a knot that is rounded, and of exp. */
-static double error_at(const acct_cells *c, ptrdiff_t i) {
+static double hull_error_at(const acct_cells *c, ptrdiff_t i) {
     return c->error + ACCT_U * (24.0 + 8.0 * fabs(c->t[i]));
 }
 
@@ -31,7 +31,7 @@ void acct_grid_upper(const acct_cells *c, double *out) {
     for (ptrdiff_t i = 0; i <= n; i++) out[i] = upwards(c->atom[i], c->error + 4.0 * ACCT_U);
     out[0] += upwards(c->below, c->error + 4.0 * ACCT_U);
     for (ptrdiff_t i = 0; i < n; i++) {
-        const double e = error_at(c, i), both = c->p_low[i] + c->p_high[i];
+        const double e = hull_error_at(c, i), both = c->p_low[i] + c->p_high[i];
         if (!(both > 0.0)) continue;
         const double p = upwards(both, e), q = downwards(c->q_low[i] + c->q_high[i], e);
         /* H grows with b at fixed p, so b is rounded up */
@@ -56,13 +56,13 @@ static double gap_below(double p, double q, double t, double e, double growth) {
     return gap < most ? gap : most;
 }
 
-static void raise(double *gap, double g) {
+static void raise_masses_to(double *gap, double g) {
     if (g > *gap) *gap = g;
 }
 
 /* the mass at its upper end when cell i is split between its ends, rounded down; sets *p to both */
 static double upper_share(const acct_cells *c, ptrdiff_t i, double width, double *p) {
-    const double e = error_at(c, i), q = upwards(c->q_low[i] + c->q_high[i], e);
+    const double e = hull_error_at(c, i), q = upwards(c->q_low[i] + c->q_high[i], e);
     *p = downwards(c->p_low[i] + c->p_high[i], e);
     return clamp((*p - at_knot(q, c->t[i]) - 4.0 * ACCT_U * *p) / width * (1.0 - 16.0 * ACCT_U), *p);
 }
@@ -74,14 +74,14 @@ static ptrdiff_t top_knot(const acct_cells *c, double *out) {
     const double width = -expm1(-c->spacing), growth = expm1(c->spacing);
     for (ptrdiff_t i = c->cells; i > 0; i--) {
         double p, g = 0.0;
-        const double e = error_at(c, i), b = upper_share(c, i - 1, width, &p);
+        const double e = hull_error_at(c, i), b = upper_share(c, i - 1, width, &p);
         const double both = c->p_low[i - 1] + c->p_high[i - 1];
-        raise(&g, gap_above(both, c->q_low[i - 1] + c->q_high[i - 1], c->t[i - 1], e));
+        raise_masses_to(&g, gap_above(both, c->q_low[i - 1] + c->q_high[i - 1], c->t[i - 1], e));
         if (i > 1) {
             const double whole = i == 2 ? 1.0 : 0.0; /* the first cell counts as one */
             const double p_below = c->p_high[i - 2] + whole * c->p_low[i - 2];
             const double q_below = c->q_high[i - 2] + whole * c->q_low[i - 2];
-            raise(&g, gap_below(p_below, q_below, c->t[i - 1], e, growth));
+            raise_masses_to(&g, gap_below(p_below, q_below, c->t[i - 1], e, growth));
         }
         if (out[i] > 0.0 && (out[i] + b) * (1.0 - 64.0 * ACCT_U) > g / width * (1.0 + 64.0 * ACCT_U))
             return i;
@@ -114,7 +114,8 @@ int acct_grid_hull(ptrdiff_t last, double spacing, double sign, double *out, ptr
 static void round_down(const acct_cells *c, double *out) {
     for (ptrdiff_t i = 0; i <= c->cells; i++) out[i] = downwards(c->atom[i], c->error);
     out[c->cells] += downwards(c->above, c->error);
-    for (ptrdiff_t i = 0; i < c->cells; i++) out[i] += downwards(c->p_low[i] + c->p_high[i], error_at(c, i));
+    for (ptrdiff_t i = 0; i < c->cells; i++)
+        out[i] += downwards(c->p_low[i] + c->p_high[i], hull_error_at(c, i));
     for (ptrdiff_t i = 0; i <= c->cells; i++) out[i] *= 1.0 - 8.0 * ACCT_U;
 }
 
@@ -123,7 +124,7 @@ static void chords_and_gaps(const acct_cells *c, ptrdiff_t last, double *out, do
     const double width = -expm1(-c->spacing), growth = expm1(c->spacing);
     for (ptrdiff_t i = 0; i <= last; i++) gap[i] = 0.0;
     for (ptrdiff_t i = 0; i < last; i++) {
-        const double e = error_at(c, i), f = error_at(c, i + 1);
+        const double e = hull_error_at(c, i), f = hull_error_at(c, i + 1);
         const double both = c->p_low[i] + c->p_high[i], other = c->q_low[i] + c->q_high[i];
         if (!(both > 0.0)) continue;
         double p;
@@ -131,12 +132,12 @@ static void chords_and_gaps(const acct_cells *c, ptrdiff_t last, double *out, do
         out[i] += p - b;
         out[i + 1] += b;
         if (i == 0 && last > 1) { /* at the lower end, below which the profile is a line */
-            raise(&gap[1], gap_below(both, other, c->t[1], f, growth));
+            raise_masses_to(&gap[1], gap_below(both, other, c->t[1], f, growth));
         } else if (i + 1 < last) { /* the tangent at the middle of the cell */
-            raise(&gap[i], gap_above(c->p_low[i], c->q_low[i], c->t[i], e));
-            raise(&gap[i + 1], gap_below(c->p_high[i], c->q_high[i], c->t[i + 1], f, growth));
+            raise_masses_to(&gap[i], gap_above(c->p_low[i], c->q_low[i], c->t[i], e));
+            raise_masses_to(&gap[i + 1], gap_below(c->p_high[i], c->q_high[i], c->t[i + 1], f, growth));
         } else { /* at its end, beyond which the profile is zero */
-            raise(&gap[i], gap_above(both, other, c->t[i], e));
+            raise_masses_to(&gap[i], gap_above(both, other, c->t[i], e));
         }
     }
 }

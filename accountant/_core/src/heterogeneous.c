@@ -11,7 +11,7 @@
 
 /* a composition never has a smaller profile than one of its parts (drop coordinates), nor a larger
  * one than the sum of its steps' epsilons at shares of delta */
-static int coarse_epsilon(const acct_part *parts, int count, double steps, double delta, int direction,
+static int coarse_parts_epsilon(const acct_part *parts, int count, double steps, double delta, int direction,
                           acct_bounds *out) {
     double sum = 0.0;
     const double share = acct_down(delta / steps);
@@ -85,7 +85,7 @@ static int epsilon_of(acct_heterogeneous_workspace *w, int count, double delta, 
 
 /* so many parts are looked at by groups first, whose q and sigma differ by less than this share */
 #define MANY 200
-#define NEAR 150.0
+#define NEAR_ENOUGH 150.0
 
 /* Whether the profile at epsilon is at most delta, by Chernoff at one order (Theorem 5): cheap, and
  * enough where this direction is well below the other */
@@ -124,7 +124,7 @@ static int parts_are_below(acct_heterogeneous_workspace *w, const acct_part *par
  * no smaller profile (Theorem L8) */
 static int chernoff_is_below(acct_heterogeneous_workspace *w, double epsilon, double delta) {
     if (w->count >= MANY) {
-        const int groups = acct_heterogeneous_worst(w, NEAR, w->worst);
+        const int groups = acct_heterogeneous_worst(w, NEAR_ENOUGH, w->worst);
         if (parts_are_below(w, w->worst, groups, epsilon, delta)) return 1;
     }
     return parts_are_below(w, w->part, w->count, epsilon, delta);
@@ -136,7 +136,7 @@ static int epsilon_one_way(acct_heterogeneous_workspace *w, double delta, acct_b
     acct_heterogeneous_set_coarse(w, log(delta), INFINITY);
     epsilon_of(w, w->count, delta, out);
     if (acct_bounds_are_narrow(out, 1e-3)) return ACCT_OK;
-    return coarse_epsilon(w->part, w->count, w->steps, delta, w->direction, out);
+    return coarse_parts_epsilon(w->part, w->count, w->steps, delta, w->direction, out);
 }
 
 int acct_heterogeneous_epsilon(const acct_part *parts, int count, double delta, int direction,

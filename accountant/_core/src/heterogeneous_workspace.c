@@ -149,8 +149,8 @@ void acct_heterogeneous_set_coarse(acct_heterogeneous_workspace *w, double log_d
 
 /* The loss at which windows end (remove direction), as in plan.c: epsilon + several deviations of the other
  * steps, so far that the reverse term is negligible; inf where no such end was found */
-static double choose_end(acct_heterogeneous_workspace *w, double epsilon, double log_delta, double digits,
-                         double *reverse_order) {
+static double choose_part_end(acct_heterogeneous_workspace *w, double epsilon, double log_delta,
+                              double digits, double *reverse_order) {
     acct_coarse_composition m = {w->coarse, w->groups, w->direction};
     const double var = acct_coarse_variance(&m, 0.4 * epsilon);
     for (double now = 0.3 * digits; now < 40.0 * digits; now *= 1.6) {
@@ -216,7 +216,7 @@ int acct_heterogeneous_place(acct_heterogeneous_workspace *w, double epsilon, do
     plan->reverse_order = 0.0;
     /* a lower end mostly pays where the tilted law reaches the window's end; else where losses are rare */
     if (w->direction == ACCT_REMOVE && (w->far || acct_coarse_reach(&m, s.b) > 1e-5 * tolerance)) {
-        plan->most_loss = choose_end(w, epsilon, log_delta, 4.0 - log(tolerance), &plan->reverse_order);
+        plan->most_loss = choose_part_end(w, epsilon, log_delta, 4.0 - log(tolerance), &plan->reverse_order);
         acct_heterogeneous_set_coarse(w, log_delta, plan->most_loss);
         acct_heterogeneous_saddle(&m, ACCT_AT_EPSILON, epsilon, &s);
     }

@@ -46,27 +46,8 @@ static double single_epsilon(const acct_step *step, double delta) {
     return most;
 }
 
-/* About epsilon(delta), where one large loss is to be expected: one step's epsilon at delta/steps, whose profile
- * falls there like e^{-b epsilon}, moved by what the other steps' losses add, K(1 + b)/b of those below half of
- * it.  Where several large losses are to be expected that is too much, and the saddle point is good. */
-static double guess_at_tail(acct_workspace *w, const acct_step *step, double steps, double delta,
-                            const acct_window *window, double tail, double middle) {
-    const double noise = acct_loss_inverse(step, tail) / (step->sigma * sqrt(2.0));
-    const double b = exp(tail) * 0.5 * erfc(noise) * steps / delta, c = 1.0 + b;
-    if (step->mixture || !(middle > tail && b > 0.0 && b < 1e6) ||
-        acct_tilted_law_set(&w->law, step, window, 1.0, 0.0, -log(steps) - 7.0))
-        return tail;
-    double a = 0.0;
-    for (int j = 0; j < w->law.count; j++) {
-        const double loss = w->law.loss[j], linear = c * (w->law.exp_loss[j] - 1.0);
-        a += w->law.gauss[j] * ((loss < 0.5 * tail ? expm1(c * loss) : -1.0) - linear);
-    }
-    const double guess = tail + (steps - 1.0) * log1p(a) / b;
-    return guess > tail ? acct_min(guess, middle) : tail;
-}
-
 /* relative error of delta aimed at */
-#define TOLERANCE 1e-11
+#define DELTA_TOLERANCE 1e-11
 /* a bound that is wide, and below this, is given another try */
 #define FAR_OUT 1e-20
 /* logarithms of the least delta that the first and the last window are made for */
@@ -79,7 +60,7 @@ static double guess_at_tail(acct_workspace *w, const acct_step *step, double ste
  * narrow.  Every contour's bracket is intersected into *out; returns 1 once it is as narrow as wanted. */
 static int narrow_delta(acct_workspace *w, const acct_step *step, double steps, double epsilon, int direction,
                         double *log_delta, acct_bounds *out) {
-    double tolerance = TOLERANCE;
+    double tolerance = DELTA_TOLERANCE;
     for (int i = 0; i < 8; i++) {
         acct_profile_point p;
         const int status = acct_plan(w, step, steps, direction, epsilon, *log_delta, tolerance, NULL);
@@ -188,7 +169,7 @@ int acct_delta_one_way(acct_workspace *w, const acct_step *step, double steps, d
 /* an estimate so large, in units of where the line was built or of 1, is noise */
 #define ABSURD 1e6
 /* the factor by which a walk first moves away from a rare-event contour, at most */
-#define FARTHEST 30.0
+#define FARTHEST_MOVE 30.0
 
 /* One walk from a guess to epsilon(delta): contour, Newton on it, and again where that ends.  Every
  * contour's bracket is intersected into *out.  `loose`: any width near the tolerance will do.
@@ -205,12 +186,7 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
         acct_profile_point zero, p;
         double next = acct_invert_estimate(acct_contour_at, &w->contour, epsilon, delta);
         const int rare_contour = w->contour.small_losses_log > -INFINITY;
-        if (next > ABSURD * acct_max(epsilon, 1.0)) { /* nothing is certified there */
-            if (!rare_contour || limited++) return 0;
-            tolerance = acct_max(LEAST_TOLERANCE, loose * tolerance);
-            epsilon *= FARTHEST;
-            continue;
-        }
+        if (next > ABSURD * acct_max(epsilon, 1.0)) return 0;
         if (next < VANISHING * epsilon) next = 0.0;
         if (next == 0.0) {
             acct_contour_profile(&w->contour, 0.0, &zero);
@@ -232,10 +208,6 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
             const int lenient = step->mixture || step->q < 1e-6 || out->upper < 1e-3;
             if (width <= wanted || (rare_contour && acct_bounds_are_narrow(out, lenient ? 1e-7 : 3e-10)))
                 return 1;
-            /* nor where round-off decides, and not the tolerance */
-            if (rare_contour && tolerance <= TAIL_TOLERANCE && fabs(next - epsilon) <= 0.02 * next &&
-                width > 10.0 * tolerance && acct_bounds_are_narrow(out, 2e-9))
-                return 1;
         }
         if (fabs(next - epsilon) <= 1e-3 * next) {
             if (tolerance <= LEAST_TOLERANCE || refined++ > 1 || loose || width > 0.7 * before) return loose;
@@ -246,8 +218,8 @@ static int walk(acct_workspace *w, const acct_step *step, double steps, double d
         }
         /* far from where it was built a rare-event contour is wide: move there in two steps */
         const int far =
-            rare_contour && !(next < FARTHEST * epsilon && next > epsilon / FARTHEST) && !limited++;
-        epsilon = far ? acct_max(acct_min(next, FARTHEST * epsilon), epsilon / FARTHEST) : next;
+            rare_contour && !(next < FARTHEST_MOVE * epsilon && next > epsilon / FARTHEST_MOVE) && !limited++;
+        epsilon = far ? acct_max(acct_min(next, FARTHEST_MOVE * epsilon), epsilon / FARTHEST_MOVE) : next;
     }
     return 0;
 }
@@ -271,25 +243,13 @@ int acct_epsilon_one_way(acct_workspace *w, const acct_step *step, double steps,
     /* where events are rare, one step spends everything */
     const double single = direction == ACCT_REMOVE ? single_epsilon(step, delta / steps) : 0.0;
     const double first = step->mixture && steps * step->q > GOOD_GUESS ? FIND : TAIL_TOLERANCE;
-    const double tail = single > 0.0 ? guess_at_tail(w, step, steps, delta, &window, single, middle) : 0.0;
-    if (tail > 0.0 && walk(w, step, steps, delta, direction, tail, first, 0, NULL, out)) return ACCT_OK;
-    if (tail > 0.0 && first < FIND && !acct_bounds_are_narrow(out, 1e-8) &&
-        walk(w, step, steps, delta, direction, tail, FIND, 0, NULL, out))
-        return ACCT_OK;
+    if (single > 0.0 && walk(w, step, steps, delta, direction, single, first, 0, NULL, out)) return ACCT_OK;
     if (rare && walk(w, step, steps, delta, direction, middle, close, 0, NULL, out)) return ACCT_OK;
-    /* far out a line may be found from one of the two guesses only, or where no split was remembered */
-    w->split_epsilon = NAN;
-    if (single > 0.0 && !acct_bounds_are_narrow(out, 1e-6) &&
-        walk(w, step, steps, delta, direction, single, FIND, 0, NULL, out))
-        return ACCT_OK;
     /* better a wide bracket than none */
-    const double guess = tail > 0.0 ? tail : middle;
-    const double best[5] = {guess, single, 1.015 * guess, 1.045 * guess, 1.2 * guess};
-    for (int i = 0; i < 5 && best[i] > 0.0; i++)
+    const double guess = single > 0.0 ? single : middle, best[] = {guess, middle, 1.02 * guess, 1.2 * guess};
+    for (int i = 0; i < 4; i++)
         for (double loose = 1e-8; loose < 0.1 && !acct_bounds_are_narrow(out, 1e-6); loose *= 300.0)
             if (walk(w, step, steps, delta, direction, best[i], loose, 1, NULL, out)) break;
-    if (rare && !acct_bounds_are_narrow(out, 1e-2))
-        walk(w, step, steps, delta, direction, middle, 1e-4, 1, NULL, out);
     return ACCT_OK;
 }
 
@@ -306,7 +266,7 @@ static int has_nodes(const acct_workspace *w, const acct_window *window) {
  * which others are worth their time; and the log of the error of one step that these are set for */
 #define LEAST_GAP 1e-3
 #define MOST_DOUBT 1e-3
-#define FINE -24.0
+#define MODULI_FINE -24.0
 
 int acct_add_is_below(acct_workspace *w, const acct_step *step, double steps, double epsilon,
                         double delta) {
@@ -324,7 +284,7 @@ int acct_add_is_below(acct_workspace *w, const acct_step *step, double steps, do
         acct_line_modulus_set(&moduli, &w->law, &w->scratch, steps, ACCT_ADD, saddle.b, epsilon, delta);
         if (moduli.upper > delta && moduli.doubt > MOST_DOUBT) {
             const double order = acct_order_at(ACCT_ADD, saddle.b);
-            if (acct_tilted_law_set(&w->law, step, &window, order, 0.0, FINE - log(steps))) return 0;
+            if (acct_tilted_law_set(&w->law, step, &window, order, 0.0, MODULI_FINE - log(steps))) return 0;
             acct_line_modulus_set(&moduli, &w->law, &w->scratch, steps, ACCT_ADD, saddle.b, epsilon, delta);
         }
         if (moduli.upper <= delta) return 1;

@@ -10,28 +10,28 @@
 #include "subsampled_gaussian.h"
 
 /* relative error of delta that a line is built for: those far from where it was built need less */
-#define TOLERANCE 1e-13
+#define SHARED_TOLERANCE 1e-13
 #define LOOSER 1e-11
 /* the least width of a bracket that is asked for, as a share of delta, and what share of the width wanted an upper
  * end may waste: a point that was guessed so well needs no other */
 #define FINEST 1e-13
-#define SPARE 0.02
+#define SPARE_STEP 0.02
 /* how far from the answer a line may be built: as a share of it, or below it as a logarithm of delta */
-#define NEAR 0.03
+#define NEAR_QUESTION 0.03
 #define BELOW 1.0
 /* where a record is used seldomer, the saddle point may miss the answer by far: the profile to a few digits near an
  * earlier answer finds it, aimed a little below, or else a line of a few digits */
 #define SELDOM 4.0
-#define DIGITS 2.0
-#define AIM 0.2
-#define FIND 1e-4
+#define SHARED_DIGITS 2.0
+#define SHARED_AIM 0.2
+#define SHARED_FIND 1e-4
 /* how far ahead a line is put: a factor of the steps, and deviations of the total loss */
 #define MOST_STEPS 2.5
 #define MOST_DEVIATIONS 3.0
 /* a line for fewer questions than this does not pay */
 #define LEAST_QUESTIONS 4
 /* lines that answer nothing, in a row, after which questions are answered one by one for a while */
-#define PATIENCE 2
+#define SHARED_PATIENCE 2
 #define WAIT 32
 
 acct_shared_line *acct_shared_line_open(void) {
@@ -71,7 +71,7 @@ static int remove_for_steps(acct_shared_line *s, double steps) {
     return 1;
 }
 
-static void profile_at(const acct_shared_line *s, double epsilon, acct_profile_point *p) {
+static void shared_profile_at(const acct_shared_line *s, double epsilon, acct_profile_point *p) {
     acct_contour_profile_by_terms(&s->remove.contour, s->terms.count > 0 ? &s->terms : NULL, epsilon, p);
 }
 
@@ -94,8 +94,8 @@ static long ahead(double reach, long count, const double *q, const double *sigma
 /* about where the profile is e^{log_delta}, by one step from a guess; NaN where nothing is found */
 static double found_from(acct_workspace *w, const acct_step *step, double steps, double log_delta, double guess) {
     acct_smoothed p = {.rate = 0.0};
-    if (acct_smoothed_profile(w, step, steps, guess, log_delta, DIGITS, &p)) return NAN;
-    const double epsilon = guess + (p.log_delta - log_delta - AIM) / p.rate;
+    if (acct_smoothed_profile(w, step, steps, guess, log_delta, SHARED_DIGITS, &p)) return NAN;
+    const double epsilon = guess + (p.log_delta - log_delta - SHARED_AIM) / p.rate;
     return epsilon > 0.2 * guess ? epsilon : NAN;
 }
 
@@ -118,18 +118,19 @@ static void build(acct_shared_line *s, double least, double steps, double delta)
         epsilon = found;
         finds = 0;
     }
-    const double tolerance = least < steps ? LOOSER : TOLERANCE;
+    const double tolerance = least < steps ? LOOSER : SHARED_TOLERANCE;
     for (int i = 0; i < 4; i++) {
         const acct_saddle *hint = i == 0 && !known && saddle.epsilon > 0.0 ? &saddle : NULL;
         int status = acct_plan(&s->remove, &s->step, steps, ACCT_REMOVE, epsilon, log_delta,
-                               i == 0 && finds ? FIND : tolerance, hint);
+                               i == 0 && finds ? SHARED_FIND : tolerance, hint);
         if (status == ACCT_EPRECISION && !(i == 0 && finds))
             status = acct_plan(&s->remove, &s->step, steps, ACCT_REMOVE, epsilon, log_delta, LOOSER, NULL);
         if (status) return;
         const double next = acct_invert_estimate(acct_contour_at, &s->remove.contour, epsilon, delta);
         const double above = next - epsilon; /* the line is more exact than it needs to be */
-        const int near = (fabs(above) <= NEAR * next || (above > 0.0 && above * s->remove.contour.b <= BELOW)) &&
-                         !(i == 0 && finds);
+        const int near =
+            (fabs(above) <= NEAR_QUESTION * next || (above > 0.0 && above * s->remove.contour.b <= BELOW)) &&
+            !(i == 0 && finds);
         epsilon = next;
         if (near) break;
     }
@@ -150,7 +151,8 @@ static void build_add(acct_shared_line *s, double steps, double epsilon, double 
     if (acct_saddle_at_epsilon(&s->add.law, &s->step, steps, ACCT_ADD, &window, epsilon, &saddle)) return;
     const double log_chernoff = saddle.log_scale - saddle.b * epsilon + acct_log_chernoff(saddle.b);
     if (!(log_chernoff < log_delta - 0.01))
-        s->adds = !acct_plan(&s->add, &s->step, steps, ACCT_ADD, epsilon, log_delta, TOLERANCE, &saddle);
+        s->adds =
+            !acct_plan(&s->add, &s->step, steps, ACCT_ADD, epsilon, log_delta, SHARED_TOLERANCE, &saddle);
     else if (acct_chernoff_set(&s->bound, &s->add.law, &s->step, &window, steps, ACCT_ADD, saddle.b))
         s->bound.log_front = INFINITY;
 }
@@ -172,7 +174,7 @@ static double continued(const acct_trend *t, double steps, double log_delta) {
     return value[0];
 }
 
-static void follow(acct_trend *t, double steps, double log_delta, double epsilon) {
+static void follow_questions(acct_trend *t, double steps, double log_delta, double epsilon) {
     if (t->count < ACCT_TREND) t->count++;
     for (int i = t->count - 1; i > 0; i--) {
         t->steps[i] = t->steps[i - 1];
@@ -191,7 +193,7 @@ static double start(const acct_shared_line *s, double steps, double delta) {
     const double away = (log_delta - s->log_delta) / s->slope + (steps - s->steps) * k->log_mgf / k->b;
     const double plain = s->epsilon + away;
     if (!(x > 0.0 && fabs(x - plain) <= 0.5 * fabs(away))) return plain;
-    return x - (s->trend.above + 0.5 * SPARE * acct_tolerance_for(x, -s->slope, FINEST)) / s->slope;
+    return x - (s->trend.above + 0.5 * SPARE_STEP * acct_tolerance_for(x, -s->slope, FINEST)) / s->slope;
 }
 
 /* Newton on log delta from there, aimed at a point whose upper bound is just below delta */
@@ -199,20 +201,20 @@ static int upper_end(acct_shared_line *s, double steps, double delta, double *en
     double x = start(s, steps, delta);
     for (int i = 0; i < 8; i++) {
         if (!(x > 0.0)) x = 0.0;
-        profile_at(s, x, p);
+        shared_profile_at(s, x, p);
         if (!(p->value > 0.0 && p->slope < 0.0)) return 0;
         const double above = p->bounds.upper - p->value, spare = delta - p->bounds.upper;
         if (x == 0.0 && spare >= 0.0) return 0;
         const double close = acct_tolerance_for(x, -p->slope / delta, FINEST) * delta;
         const double least = 0.3 * above + 4.0 * ACCT_U * delta - 8.0 * ACCT_U * x * p->slope;
-        if (spare >= 0.0 && spare <= acct_max(least, SPARE * close)) {
+        if (spare >= 0.0 && spare <= acct_max(least, SPARE_STEP * close)) {
             *end = x;
             s->steps = steps;
             s->log_delta = log(p->value);
             s->epsilon = x;
             s->slope = p->slope / p->value;
             s->trend.above = above / delta;
-            follow(&s->trend, steps, log(delta), x + log(delta / p->value) / s->slope);
+            follow_questions(&s->trend, steps, log(delta), x + log(delta / p->value) / s->slope);
             return 1;
         }
         const double aim = (delta - 1.1 * above) / p->value;
@@ -248,7 +250,7 @@ static int ends(acct_shared_line *s, double steps, double delta, acct_bounds *ou
     s->known_upper = p.bounds.upper;
     if (!(lower > 0.0)) {
         lower = upper - 1.02 * (delta - p.bounds.lower) / -p.slope - 8.0 * ACCT_U * upper;
-        profile_at(s, lower, &below);
+        shared_profile_at(s, lower, &below);
         if (!(lower > 0.0 && below.bounds.lower > delta)) return 0;
     }
     *out = (acct_bounds){lower, upper};
@@ -275,7 +277,7 @@ static int add_is_below(acct_shared_line *s, double steps, double epsilon, doubl
 static int without_loss(acct_shared_line *s, double steps, double delta) {
     acct_profile_point p;
     if (s->no_loss_steps == steps && delta >= s->no_loss) return 1;
-    profile_at(s, 0.0, &p);
+    shared_profile_at(s, 0.0, &p);
     if (!(p.bounds.upper <= delta)) return 0;
     s->no_loss_steps = steps;
     s->no_loss = delta;
@@ -330,7 +332,7 @@ static int shared_answer(acct_shared_line *s, long count, const double *q, const
     s->failures++;
     if (steps[last] > steps[0]) /* there will be a line once there are more */
         s->waiting = s->failures < 6 ? 1 << (s->failures - 1) : WAIT;
-    else if (s->failures >= PATIENCE)
+    else if (s->failures >= SHARED_PATIENCE)
         s->waiting = WAIT;
     return 0;
 }

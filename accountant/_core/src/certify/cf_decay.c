@@ -10,7 +10,7 @@
 
 /* A loss that is off by no more than 1e-8 of its distance from the mean moves powers up to the fourth by 4.1e-8 of
  * themselves; one that is nearer to the mean than 1e8 times its error, by 4.1e-8 of that power of this distance. */
-#define NEAR 1e8
+#define NEAR_MEAN 1e8
 #define OF_NEAR 4.1e-8
 
 /* sums of w t^k and bounds on what they miss but for a share of 2e-7 of the sums of w |t|^k: k = 0 ... 4; and the
@@ -40,7 +40,7 @@ static void add_panel(moment_sums *s, const acct_tilted_law *law, int panel, con
     s->weight_err = acct_max(s->weight_err, acct_weight_roundoff(farthest) + of->log_mgf_err +
                                             c * (off + 4.0 * ACCT_U * far));
     const double reach = acct_max(fabs(p->loss_lo - mean), fabs(p->loss_hi - mean)) + p->turn + p->modulus;
-    const double near = NEAR * (off + 4.0 * ACCT_U * (far + fabs(mean)));
+    const double near = NEAR_MEAN * (off + 4.0 * ACCT_U * (far + fabs(mean)));
     double quadrature = error, moved = OF_NEAR * (s->m[0] - before);
     for (int k = 0; k < 5; k++, quadrature *= reach, moved *= near) s->e[k] += quadrature + moved;
 }
@@ -79,40 +79,40 @@ void acct_cf_decay_set(acct_cf_decay *d, const acct_tilted_law *law, const acct_
 }
 
 /* so many intervals at a time: one register of AVX-512 */
-#define AT_ONCE 8
+#define INTERVALS 8
 
 /* sets log_phi[i] to acct_cf_decay_moment_upper on [y[i], y[i + 1]]:
  * |phi|^2 = E cos(y(L - L~)) <= 1 - E[t^2/2 - t^4/24; J x J], t = y(L - L~) */
 ACCT_CLONES
-static void moments_upper(const acct_cf_decay *d, const double y[AT_ONCE + 1], double log_phi[AT_ONCE]) {
-    double best[AT_ONCE] = {0}, from[AT_ONCE], to[AT_ONCE];
-    for (int i = 0; i < AT_ONCE; i++) {
+static void moments_upper(const acct_cf_decay *d, const double y[INTERVALS + 1], double log_phi[INTERVALS]) {
+    double best[INTERVALS] = {0}, from[INTERVALS], to[INTERVALS];
+    for (int i = 0; i < INTERVALS; i++) {
         from[i] = y[i] * y[i];
         to[i] = y[i + 1] * y[i + 1] / 24.0;
     }
     for (int w = 0; w < d->windows; w++) {
         const double variance = d->window[w].variance, fourth = d->window[w].fourth;
-        for (int i = 0; i < AT_ONCE; i++) {
+        for (int i = 0; i < INTERVALS; i++) {
             const double drop = from[i] * (variance - to[i] * fourth);
             best[i] = drop > best[i] ? drop : best[i];
         }
     }
     double most = 0.0;
-    for (int i = 0; i < AT_ONCE; i++) {
+    for (int i = 0; i < INTERVALS; i++) {
         const double x = best[i] *= 1.0 - 1e-9;
         /* log(1 - x) <= -x - x^2/2 - x^3/3 - x^4/4 */
         log_phi[i] = -x * (0.5 + x * (0.25 + x * (1.0 / 6.0 + x * 0.125)));
         most = x > most ? x : most;
     }
-    for (int i = 0; i < AT_ONCE && most > 0.2; i++) {
+    for (int i = 0; i < INTERVALS && most > 0.2; i++) {
         const double x = best[i], far = 0.5 * acct_vlog1p(x < 1.0 ? -x : -0.5);
         log_phi[i] = x < 1.0 ? far : -0.5 * x;
     }
 }
 
 double acct_cf_decay_moment_upper(const acct_cf_decay *d, double y0, double y1) {
-    double y[AT_ONCE + 1] = {y0}, log_phi[AT_ONCE];
-    for (int i = 0; i < AT_ONCE; i++) y[i + 1] = y1;
+    double y[INTERVALS + 1] = {y0}, log_phi[INTERVALS];
+    for (int i = 0; i < INTERVALS; i++) y[i + 1] = y1;
     moments_upper(d, y, log_phi);
     return log_phi[0];
 }
@@ -170,13 +170,14 @@ static double piece_minorant(const acct_cf_decay *d, double x1, double x2, const
 
 /* most pieces of a window, and how wide they should be in units of sigma: the quadratic falls by e^{-1/32}
  * from the middle of one of half a sigma */
-#define MOST_PIECES 64
+#define MOST_MIXTURE_PIECES 64
 #define MIXTURE_PIECE 0.5
 
 /* the least over pieces of the window: shifts spread over many deviations are no quadratic */
 static double mixture_minorant(const acct_cf_decay *d, double x1, double x2, double *length) {
     const acct_step *s = &d->law->step;
-    const int pieces = (int)acct_min(acct_max(ceil((x2 - x1) / (MIXTURE_PIECE * s->sigma)), 1.0), MOST_PIECES);
+    const int pieces =
+        (int)acct_min(acct_max(ceil((x2 - x1) / (MIXTURE_PIECE * s->sigma)), 1.0), MOST_MIXTURE_PIECES);
     acct_mixture_point p1, p2;
     acct_mixture_at(s->mixture, x1, NULL, &p1);
     const acct_mixture_point first = p1;
@@ -333,12 +334,12 @@ void acct_cf_decay_shift(acct_cf_decay *d, acct_tilted_law *g, double wanted, do
 /* from y down, by factors, as far as the moments alone make the tail small */
 static double descend_by(const acct_cf_decay *d, double b, double share, double y, double factor) {
     const double log_bb = log(b * (b + 1.0)), log_wanted = log(0.1 * ACCT_PI * share), log_factor = log(factor);
-    double log_y = log(y), at[AT_ONCE + 1], log_phi[AT_ONCE], power[AT_ONCE + 1] = {1.0};
-    for (int j = 0; j < AT_ONCE; j++) power[j + 1] = power[j] / factor;
-    for (int i = 0; i < 400 && y < INFINITY; i += AT_ONCE) {
-        for (int j = 0; j <= AT_ONCE; j++) at[j] = y * power[AT_ONCE - j];
+    double log_y = log(y), at[INTERVALS + 1], log_phi[INTERVALS], power[INTERVALS + 1] = {1.0};
+    for (int j = 0; j < INTERVALS; j++) power[j + 1] = power[j] / factor;
+    for (int i = 0; i < 400 && y < INFINITY; i += INTERVALS) {
+        for (int j = 0; j <= INTERVALS; j++) at[j] = y * power[INTERVALS - j];
         moments_upper(d, at, log_phi);
-        for (int j = AT_ONCE - 1; j >= 0; j--) {
+        for (int j = INTERVALS - 1; j >= 0; j--) {
             log_y -= log_factor;
             if (!(d->steps * log_phi[j] <= log_wanted + acct_max(log_y, log_bb - log_y))) return at[j + 1];
         }
@@ -347,6 +348,7 @@ static double descend_by(const acct_cf_decay *d, double b, double share, double 
     return y;
 }
 
+/* the factor between two points where it is asked whether a tail is small: a line is at most that much longer */
 #define STRIDE 1.06
 
 /* the same from y_uniform, first in long strides, which are four short ones: it ends where short ones would */
@@ -354,6 +356,10 @@ static double descend(const acct_cf_decay *d, double b, double share) {
     const double far = descend_by(d, b, share, d->y_uniform, STRIDE * STRIDE * STRIDE * STRIDE);
     return descend_by(d, b, share, far, STRIDE);
 }
+
+/* windows about the mode on either side: few are quick, and nearly always enough */
+#define FEW_WINDOWS 2
+#define MOST_WINDOWS 24
 
 /* whether the minorant alone makes the tail beyond y small; then that is where it takes over */
 static int try_uniform(acct_cf_decay *d, double share, double y, int most) {
@@ -366,36 +372,27 @@ static int try_uniform(acct_cf_decay *d, double share, double y, int most) {
     return 1;
 }
 
-/* the least such y, by factors from y0 */
-static int find_uniform(acct_cf_decay *d, double share, double y0, double factor, double y_most, int most) {
-    for (double y = y0; y < y_most; y *= factor)
-        if (try_uniform(d, share, y, most)) return 1;
-    return 0;
-}
+/* the factor between two such y that are tried, the first of which is a deviation's reciprocal, and the last one over
+ * it: the first that will do is halved towards the one before as often; more cost more than shorter lines save */
+#define UNIFORM_APART 1.5
+#define UNIFORM_LAST 1e3
+#define HALVINGS 2
 
-/* the moments may reach nearly as far as that y: look for it between the last two factors */
-static double close_gap(acct_cf_decay *d, double b, double share, double factor, int most) {
-    double stop = descend(d, b, share), low = d->y_uniform / factor;
-    for (int i = 0; i < 2 && stop == d->y_uniform; i++) {
-        const double y = sqrt(low * d->y_uniform);
-        if (try_uniform(d, share, y, most))
+/* the least such y, and where the moments take over from there */
+static double least_uniform(acct_cf_decay *d, double b, double share, double y0, int most) {
+    double y = y0, low;
+    while (y < UNIFORM_LAST * y0 && !try_uniform(d, share, y, most)) y *= UNIFORM_APART;
+    if (!(y < UNIFORM_LAST * y0)) return INFINITY;
+    low = y / UNIFORM_APART;
+    double stop = descend(d, b, share);
+    for (int i = 0; i < HALVINGS && stop == d->y_uniform; i++) {
+        y = sqrt(low * d->y_uniform);
+        if (try_uniform(d, share, y, MOST_WINDOWS))
             stop = descend(d, b, share);
         else
             low = y;
     }
     return stop;
-}
-
-/* Whether the tail is too large even beyond y, about: the transform there by the nodes between which the
- * loss turns by little; the others' part is taken for 0. */
-static int is_out_of_reach(const acct_cf_decay *d, double share, double y) {
-    const acct_tilted_law *g = d->law;
-    double re = 0.0, im = 0.0;
-    for (int j = 0; j + 1 < g->count && y * (g->loss[j + 1] - g->loss[j]) < 1.5; j++) {
-        re += g->weight[j] * cos(y * (g->loss[j] - d->moments->mean));
-        im += g->weight[j] * sin(y * (g->loss[j] - d->moments->mean));
-    }
-    return 0.5 * d->steps * log(re * re + im * im) > log(share) + log(ACCT_PI * y);
 }
 
 double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, double share, double most) {
@@ -404,22 +401,16 @@ double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, 
     if (!(variance > 0.0)) return INFINITY;
     const double one = 1.0 / sqrt(variance);
     const double total = 1.0 / sqrt(d->steps * d->moments->m2 + 1e-300);
-    double stop = INFINITY;
     /* a few windows about the mode, or many where the law is spread over scales */
-    if (find_uniform(d, share, one, 1.5, 1e3 * one, 2))
-        stop = close_gap(d, b, share, 1.5, 24);
-    else if (is_out_of_reach(d, share, most))
-        return INFINITY;
-    else if (find_uniform(d, share, one, 1.5, 1e3 * one, 24))
-        stop = close_gap(d, b, share, 1.5, 24);
-    if (stop > most && is_out_of_reach(d, share, most)) return INFINITY;
+    double stop = least_uniform(d, b, share, one, FEW_WINDOWS);
+    if (!(stop < INFINITY)) stop = least_uniform(d, b, share, one, MOST_WINDOWS);
     if (stop > 20.0 * total && d->steps < 2000.0) {
         acct_cf_decay_shift(d, scratch, log(0.5 * share) + log(ACCT_PI * one), acct_min(d->y_uniform, 1e3 * one));
         if (d->y_uniform < INFINITY) stop = descend(d, b, share);
     }
     /* a law spread over scales: moments fail early, but windows of the right scale may not */
-    if (stop > 25.0 * total && find_uniform(d, share, 7.0 * total, 1.4, acct_min(0.7 * stop, 8.0 * most), 24))
-        stop = descend(d, b, share);
+    for (double y = 7.0 * total; stop > 25.0 * total && y < acct_min(0.7 * stop, 8.0 * most); y *= 1.4)
+        if (try_uniform(d, share, y, MOST_WINDOWS)) return descend(d, b, share);
     return stop;
 }
 
@@ -429,19 +420,20 @@ double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, 
 double acct_cf_decay_tail_upper(const acct_cf_decay *d, double b, double y, double dy) {
     const double last = acct_max(y, d->y_uniform);
     double total = exp(d->steps * d->log_uniform) * (1.0 + dy / last) / (ACCT_PI * last);
-    double at[AT_ONCE + 1], log_phi[AT_ONCE];
+    double at[INTERVALS + 1], log_phi[INTERVALS];
     for (int wide = 0, may_widen = 1; y < d->y_uniform;) {
         double sum = 0.0;
         at[0] = y;
-        for (int j = 0; j < AT_ONCE; j++) at[j + 1] = acct_min((wide ? WIDE_PIECE : PIECE) * at[j], d->y_uniform);
+        for (int j = 0; j < INTERVALS; j++)
+            at[j + 1] = acct_min((wide ? WIDE_PIECE : PIECE) * at[j], d->y_uniform);
         moments_upper(d, at, log_phi);
-        for (int j = 0; j < AT_ONCE && at[j] < d->y_uniform; j++)
+        for (int j = 0; j < INTERVALS && at[j] < d->y_uniform; j++)
             sum += acct_vexp(d->steps * log_phi[j]) * acct_tail_weight(b, at[j], at[j + 1], dy);
         const int little = sum <= 1e-3 * total;
         if (wide && !little) may_widen = 0;
         if (!wide || little) {
             total += sum;
-            y = at[AT_ONCE];
+            y = at[INTERVALS];
         }
         wide = may_widen && little;
     }

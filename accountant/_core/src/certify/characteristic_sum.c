@@ -6,7 +6,7 @@
 #include "rounding.h"
 #include "vmath.h"
 
-/* direct() hands half the angle to acct_vsincos */
+/* direct_sum() hands half the angle to acct_vsincos */
 #define MOST_ANGLE (2.0 * ACCT_MOST_ANGLE)
 
 void acct_characteristic_sum_place(acct_characteristic_sum *cf, double *memory, int capacity) {
@@ -37,7 +37,7 @@ void acct_characteristic_sum_set(acct_characteristic_sum *cf, const acct_tilted_
 /* d = e^{it} - 1 and the imaginary part of v = d - it; for small t the sine's own series, so that
  * sin t - t does not cancel */
 ACCT_CLONES
-static void direct(int count, double y, const double *restrict loss, double *restrict d_re,
+static void direct_sum(int count, double y, const double *restrict loss, double *restrict d_re,
                    double *restrict d_im, double *restrict v_im) {
     for (int j = 0; j < count; j++) {
         /* beyond the range of acct_vsincos any value will do: roundoff() counts it in full */
@@ -64,7 +64,7 @@ static void direct(int count, double y, const double *restrict loss, double *res
 
 void acct_characteristic_sum_step(acct_characteristic_sum *cf, double dy) {
     cf->dy = dy;
-    direct(cf->count, dy, cf->loss, cf->d1_re, cf->d1_im, cf->wv1_im);
+    direct_sum(cf->count, dy, cf->loss, cf->d1_re, cf->d1_im, cf->wv1_im);
     for (int j = 0; j < cf->count; j++) {
         const double w = cf->weight[j];
         cf->wd1_re[j] = w * cf->d1_re[j];
@@ -73,8 +73,8 @@ void acct_characteristic_sum_step(acct_characteristic_sum *cf, double dy) {
     }
 }
 
-static void restart(acct_characteristic_sum *cf, double y) {
-    direct(cf->count, y, cf->loss, cf->wd_re, cf->wd_im, cf->wv_im);
+static void restart_sum(acct_characteristic_sum *cf, double y) {
+    direct_sum(cf->count, y, cf->loss, cf->wd_re, cf->wd_im, cf->wv_im);
     for (int j = 0; j < cf->count; j++) {
         const double w = cf->weight[j];
         cf->wd_re[j] *= w;
@@ -84,7 +84,7 @@ static void restart(acct_characteristic_sum *cf, double y) {
 }
 
 /* nodes whose eight values leave room in a cache of 32 KB: all points of a block run over so many before the next */
-#define AT_ONCE 320
+#define NODES_AT_ONCE 320
 
 /* partial sums over the nodes */
 typedef struct {
@@ -125,8 +125,8 @@ static void advance_two(int count, const double *restrict d1_re, const double *r
 
 /* the sums at the next n points, and at one more where n is odd */
 static void sum_block(acct_characteristic_sum *cf, int n, wide_sums *sums) {
-    for (int first = 0; first < cf->count; first += AT_ONCE) {
-        const int size = cf->count - first < AT_ONCE ? cf->count - first : AT_ONCE;
+    for (int first = 0; first < cf->count; first += NODES_AT_ONCE) {
+        const int size = cf->count - first < NODES_AT_ONCE ? cf->count - first : NODES_AT_ONCE;
         for (int i = 0; i < n; i += 2)
             advance_two(size, cf->d1_re + first, cf->d1_im + first, cf->wd1_re + first, cf->wd1_im + first,
                         cf->wv1_im + first, cf->wd_re + first, cf->wd_im + first, cf->wv_im + first, sums + i,
@@ -160,7 +160,7 @@ double acct_characteristic_sum_block(acct_characteristic_sum *cf, long first, in
         memset(cf->wd_im, 0, bytes);
         memset(cf->wv_im, 0, bytes);
     } else {
-        restart(cf, (double)first * cf->dy);
+        restart_sum(cf, (double)first * cf->dy);
     }
     wide_sums sums[ACCT_SUM_BLOCK + 1] = {0};
     sum_block(cf, n, sums);

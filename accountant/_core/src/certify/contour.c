@@ -128,7 +128,7 @@ static int set_count(acct_contour *k, const acct_cf_decay *decay, double y_max, 
 static double sign_of(const acct_contour *k) { return k->direction == ACCT_REMOVE ? 1.0 : -1.0; }
 
 /* scale, mean and terms of so many steps */
-static void raise(acct_contour *k) {
+static void raise_values_of_line(acct_contour *k) {
     k->log_scale = k->steps * k->log_mgf;
     k->log_scale_err = k->steps * k->log_mgf_err + 4.0 * ACCT_U * fabs(k->log_scale);
     k->drift = sign_of(k) * k->steps * k->mean;
@@ -138,7 +138,7 @@ static void raise(acct_contour *k) {
 
 /* Reads terms, scale and mean off the law's moments.  The aliases were bounded in units of the first
  * law's scale: the difference of the two scales, and the error of this one, are added to them. */
-static void set_terms(acct_contour *k, const acct_tilted_law *law, acct_characteristic_sum *cf,
+static void contour_terms(acct_contour *k, const acct_tilted_law *law, acct_characteristic_sum *cf,
                       const acct_moments *m) {
     const double old_scale = k->log_scale;
     acct_characteristic_sum_set(cf, law, m);
@@ -147,7 +147,7 @@ static void set_terms(acct_contour *k, const acct_tilted_law *law, acct_characte
     k->log_mgf = m->log_mgf;
     k->log_mgf_err = m->log_mgf_err;
     k->mean = m->mean;
-    raise(k);
+    raise_values_of_line(k);
     k->right.log_size += fabs(old_scale - k->log_scale) + k->log_scale_err;
     k->left.log_size += fabs(old_scale - k->log_scale) + k->log_scale_err;
 }
@@ -162,7 +162,7 @@ static void alias_for_steps(const acct_contour *k, acct_alias *alias) {
 void acct_contour_for_steps(acct_contour *k, const acct_tilted_law *law, double steps) {
     const double share = steps / k->built_steps, y = (k->count - 1) * k->dy;
     k->steps = steps;
-    raise(k);
+    raise_values_of_line(k);
     alias_for_steps(k, &k->right);
     alias_for_steps(k, &k->left);
     k->truncated = k->built_truncated;
@@ -197,9 +197,7 @@ int acct_contour_build(acct_contour *k, acct_tilted_law *law, acct_tilted_law *s
     const double log_error = acct_min(log_share + log(poles), 0.0) - log(steps) - 4.0 +
                              acct_max(problem->log_mgf, 0.0);
     const double fine = log_error - log(2.0 + LAW_TURNS);
-    int status = ACCT_OK;
-    if (!(problem->has_nodes && acct_tilted_law_serves(law, order, y_guess, fine)))
-        status = acct_tilted_law_set(law, step, &problem->window, order, y_guess, fine);
+    int status = acct_tilted_law_set(law, step, &problem->window, order, y_guess, fine);
     if (status) return status;
     acct_tilted_law_moments(law, order, 1, &m);
     k->built_steps = problem->least_steps > 0.0 ? problem->least_steps : steps;
@@ -219,7 +217,7 @@ int acct_contour_build(acct_contour *k, acct_tilted_law *law, acct_tilted_law *s
     }
     /* the nodes may be others, or their weights those of an alias */
     if (law->weighed != order) acct_tilted_law_moments(law, order, 1, &m);
-    set_terms(k, law, cf, &m);
+    contour_terms(k, law, cf, &m);
     acct_tail_event_set(&k->tail, law, steps, k->direction, problem->epsilon, problem->reverse_order, 1);
     return ACCT_OK;
 }

@@ -56,7 +56,6 @@ typedef struct {
     double reverse_order; /* order for the tail event; 0: to be searched for */
     double most_points; /* at most ACCT_MAX_POINTS, or ACCT_MIXTURE_POINTS */
     double log_mgf;   /* of one step on the line, roughly */
-    int has_nodes;    /* the law already has nodes on a window that will do, in case they are fine enough */
     double log_error; /* log of the error wanted, in units of the sum's scale (contour->log_scale) */
 } acct_problem;
 

@@ -171,7 +171,7 @@ void acct_exchange_sum(const acct_exchange_law *law, const acct_exchange_moments
     *im = 2.0 * acct_lanes_total(t) / m->total;
 }
 
-#define REACH 6.0
+#define DECAY_REACH 6.0
 
 /* The posterior probability q e^u / (1 - q + q e^u) of a shift, relative error below 1e-12: nothing overflows to
  * NaN, and where the exponential does overflow the probability underflows. */
@@ -205,9 +205,9 @@ void acct_exchange_decay_set(acct_exchange_decay *decay, const acct_exchange_law
     for (int i = 0; i < ACCT_EXCHANGE_SCALES; i++) {
         const double width = ldexp(2.0, -i);
         decay->count[i] = 0;
-        double a = mode - REACH;
+        double a = mode - DECAY_REACH;
         acct_exchange_point pa = acct_exchange_at(law->mu, law->q, law->log_1mq, a);
-        for (int k = 0; k < (int)(2.0 * REACH / width) && used < ACCT_EXCHANGE_PIECES; k++) {
+        for (int k = 0; k < (int)(2.0 * DECAY_REACH / width) && used < ACCT_EXCHANGE_PIECES; k++) {
             const double b = a + width;
             const acct_exchange_point pb = acct_exchange_at(law->mu, law->q, law->log_1mq, b);
             const double length = (pb.loss - pa.loss) - pa.error - pb.error;

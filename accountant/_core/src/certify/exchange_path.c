@@ -16,7 +16,7 @@ typedef struct {
 } complex_log;
 
 /* log(1 - q + q e^{u + i turn}), 0 <= turn <= 1.2; u is off by u_err */
-static complex_log log_ratio(const acct_exchange_path *p, double u, double u_err, double turn) {
+static complex_log complex_log_ratio(const acct_exchange_path *p, double u, double u_err, double turn) {
     const double q = p->q, c = cos(turn), s = sin(turn);
     complex_log out;
     if (u > 30.0) {
@@ -38,7 +38,7 @@ static complex_log log_ratio(const acct_exchange_path *p, double u, double u_err
 }
 
 /* log of the error of the trapezoid sum relative to A(c): the strip is 2a high, its half a on either side */
-static double log_lattice(const acct_exchange_path *p, double c) {
+static double log_path_lattice(const acct_exchange_path *p, double c) {
     const double a = p->height, exponent = 2.0 * ACCT_PI * a / p->h;
     if (!(exponent > 1.0)) return INFINITY;
     return ACCT_LOG_2 + 2.0 * a * a - (c - 1.0) * log(cos(a * p->mu * (1.0 + 1e-12))) -
@@ -66,12 +66,12 @@ static int lay_out(acct_exchange_path *p, double c, double digits) {
     return 1;
 }
 
-static void fill_nodes(acct_exchange_path *p) {
+static void fill_path_nodes(acct_exchange_path *p) {
     const double mu = p->mu, a = p->height, turn = mu * a;
     for (int j = 0; j < p->count; j++) {
         const double x = (p->first + j) * p->h, u_err = 3.0 * ACCT_U * mu * (fabs(x) + mu);
-        const complex_log up = log_ratio(p, mu * (x - 0.5 * mu), u_err, turn);
-        const complex_log down = log_ratio(p, mu * (-x - 0.5 * mu), u_err, turn);
+        const complex_log up = complex_log_ratio(p, mu * (x - 0.5 * mu), u_err, turn);
+        const complex_log down = complex_log_ratio(p, mu * (-x - 0.5 * mu), u_err, turn);
         p->l_re[j] = up.re - down.re;
         p->l_im[j] = up.im + down.im;
         p->e_re[j] = down.re - 0.5 * (x - a) * (x + a);
@@ -127,12 +127,12 @@ int acct_exchange_path_set(acct_exchange_path *p, double *memory, double mu, dou
     for (int i = 0; i < ACCT_EXCHANGE_PATH_ARRAYS; i++)
         *slots[i] = memory + (size_t)i * ACCT_EXCHANGE_PATH_NODES;
     if (!lay_out(p, c, digits)) return 0;
-    fill_nodes(p);
+    fill_path_nodes(p);
     const double log_mgf = fill_weights(p, c, mean);
     if (!(log_mgf < INFINITY && p->sizes.size < INFINITY)) return 0;
     const double lo = p->first * p->h, hi = (p->first + p->count - 1.0) * p->h;
     const double outside = acct_exchange_log_outside(mu, q, p->log_1mq, c, lo, hi) - log_mgf + log_rise(p, c);
-    p->lattice = 1.02 * (exp(log_lattice(p, c)) + exp(outside + 1e-3));
+    p->lattice = 1.02 * (exp(log_path_lattice(p, c)) + exp(outside + 1e-3));
     p->scale_err = p->sizes.size_err + (p->count + 8.0) * ACCT_U * p->sizes.size + p->lattice;
     return p->lattice < 1e-3 && p->scale_err < 1e-3;
 }

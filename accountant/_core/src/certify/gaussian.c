@@ -10,7 +10,7 @@
 /* The range of a = eps/mu - mu/2: where the convergents agree to all digits, and beyond the least double,
  * e^{-a^2/2} < 4e-348.  Also 1 - H <= e^{-a^2/2} at -a, below the distance of any double from 1. */
 #define NEAREST 12.0
-#define FARTHEST 40.0
+#define FARTHEST_NOISE 40.0
 /* Relative errors of a logarithm and of an exponential of it, which the exponent's size dominates. */
 #define SLACK 1e-11
 
@@ -22,7 +22,7 @@ double acct_mills(double x, int above) {
 }
 
 /* log of H = phi(a) (M(a) - M(a + mu)), rounded up or down; -inf where the difference has no digits */
-static double log_profile(double a, double mu, int above) {
+static double log_gaussian_profile(double a, double mu, int above) {
     const double near = acct_mills(a, above), far = acct_mills(a + mu, !above), sign = above ? 1.0 : -1.0;
     const double difference = near - far + sign * 8.0 * ACCT_U * near;
     if (!(difference > 0.0)) return -INFINITY;
@@ -32,11 +32,11 @@ static double log_profile(double a, double mu, int above) {
 /* sets *low < *high to neighbours: the bound on the profile is above `goal` at the first alone */
 static void crossing(double mu, double goal, int above, double *low, double *high) {
     *low = NEAREST;
-    *high = FARTHEST;
+    *high = FARTHEST_NOISE;
     for (;;) {
         const double middle = 0.5 * (*low + *high);
         if (middle == *low || middle == *high) return;
-        *(log_profile(middle, mu, above) > goal ? low : high) = middle;
+        *(log_gaussian_profile(middle, mu, above) > goal ? low : high) = middle;
     }
 }
 
@@ -47,18 +47,18 @@ void acct_gaussian_tail_epsilon(double mu, double mu_err, double delta, acct_bou
     const double most = mu * (1.0 + mu_err), least = mu * (1.0 - mu_err);
     const double up = 1.0 + 8.0 * ACCT_U, down = 1.0 - 8.0 * ACCT_U;
     if (mu >= ACCT_FAR_APART) {
-        acct_bounds_intersect(out, acct_min(epsilon_at(least, -FARTHEST), DBL_MAX) * down,
-                              epsilon_at(most, FARTHEST) * up);
+        acct_bounds_intersect(out, acct_min(epsilon_at(least, -FARTHEST_NOISE), DBL_MAX) * down,
+                              epsilon_at(most, FARTHEST_NOISE) * up);
         return;
     }
     if (!(delta < ACCT_FAINT)) return;
     const double goal = log(delta);
     double low, high;
-    if (log_profile(NEAREST, most, 1) > goal) {
+    if (log_gaussian_profile(NEAREST, most, 1) > goal) {
         crossing(most, goal, 1, &low, &high);
         acct_bounds_intersect(out, 0.0, epsilon_at(most, high) * up);
     }
-    if (log_profile(NEAREST, least, 0) > goal) {
+    if (log_gaussian_profile(NEAREST, least, 0) > goal) {
         crossing(least, goal, 0, &low, &high);
         acct_bounds_intersect(out, epsilon_at(least, low) * down, INFINITY);
     }
@@ -68,20 +68,20 @@ void acct_gaussian_tail_epsilon(double mu, double mu_err, double delta, acct_bou
 void acct_gaussian_tail_delta(double mu, double mu_err, double epsilon, acct_bounds *out) {
     const double most = mu * (1.0 + mu_err), least = mu * (1.0 - mu_err);
     if (mu >= ACCT_FAR_APART) {
-        if (epsilon < epsilon_at(least, -FARTHEST) * (1.0 - 8.0 * ACCT_U))
+        if (epsilon < epsilon_at(least, -FARTHEST_NOISE) * (1.0 - 8.0 * ACCT_U))
             acct_bounds_intersect(out, acct_down(1.0), 1.0);
-        if (epsilon > epsilon_at(most, FARTHEST) * (1.0 + 8.0 * ACCT_U))
+        if (epsilon > epsilon_at(most, FARTHEST_NOISE) * (1.0 + 8.0 * ACCT_U))
             acct_bounds_intersect(out, 0.0, acct_up(0.0));
         return;
     }
     const double high = epsilon / most - 0.5 * most, low = epsilon / least - 0.5 * least;
     /* the rounding of a moves the exponent a^2/2 */
     const double moved = 4.0 * ACCT_U * (epsilon / least + most);
-    if (!(high - moved > (out->upper < ACCT_FAINT ? NEAREST : FARTHEST))) return;
-    const double upper = exp(log_profile(high - moved, most, 1)) * (1.0 + SLACK);
+    if (!(high - moved > (out->upper < ACCT_FAINT ? NEAREST : FARTHEST_NOISE))) return;
+    const double upper = exp(log_gaussian_profile(high - moved, most, 1)) * (1.0 + SLACK);
     acct_bounds_intersect(out, 0.0, acct_up(upper));
-    if (low < FARTHEST) {
-        const double lower = exp(log_profile(low + moved, least, 0)) * (1.0 - SLACK);
+    if (low < FARTHEST_NOISE) {
+        const double lower = exp(log_gaussian_profile(low + moved, least, 0)) * (1.0 - SLACK);
         acct_bounds_intersect(out, acct_down(lower), 1.0);
     }
     out->lower = acct_min(out->lower, out->upper);
@@ -130,7 +130,7 @@ static gaussian_aliases aliases_of(double mu, double mu2, double epsilon, double
 }
 
 /* the geometric series of both sides */
-static double alias_sum(const gaussian_aliases *a) {
+static double gaussian_alias_sum(const gaussian_aliases *a) {
     return exp(a->right - a->t * a->period) / -expm1(-a->t * a->period) +
            exp(a->left - a->s * a->period) / -expm1(-a->s * a->period);
 }
@@ -138,7 +138,7 @@ static double alias_sum(const gaussian_aliases *a) {
 /* The sum over y_k = k dy, k < count, its derivative in epsilon, and a bound on the error of the sum: the
  * round-off of a term, the relative error `rel` of mu^2 in its exponent and in its phase, and the terms
  * beyond the last, which fall like e^{-mu^2 y^2 / 2}. */
-static void sum_terms(double mu2, double rel, double epsilon, double b, double dy, int count, double *sum,
+static void sum_tails(double mu2, double rel, double epsilon, double b, double dy, int count, double *sum,
                       double *slope, double *error) {
     const double drift = mu2 * (b + 0.5) - epsilon;
     *sum = *slope = *error = 0.0;
@@ -181,10 +181,10 @@ static void gaussian_point(double mu, double mu_err, double epsilon, acct_profil
     const double dy = 2.0 * ACCT_PI / aliases.period, points = ceil(y_max / dy);
     if (!(points < 100000.0)) return;
     double sum, slope, error;
-    sum_terms(mu2, rel, epsilon, b, dy, (int)points + 1, &sum, &slope, &error);
+    sum_tails(mu2, rel, epsilon, b, dy, (int)points + 1, &sum, &slope, &error);
     const double unit_err = (rel + 8.0 * ACCT_U) * (0.5 * mu2 * poles + b * fabs(epsilon) + 1.0);
     const double high = sum + error * ACCT_SLACK;
-    const double low = sum - error * ACCT_SLACK - alias_sum(&aliases) * (1.0 + 1e-3);
+    const double low = sum - error * ACCT_SLACK - gaussian_alias_sum(&aliases) * (1.0 + 1e-3);
     if (!(high < INFINITY)) return;
     point->value = sum * exp(log_unit);
     point->slope = slope * exp(log_unit);

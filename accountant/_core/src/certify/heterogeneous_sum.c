@@ -96,8 +96,8 @@ static void add_plain(acct_heterogeneous_sum *sums, const acct_part *part) {
  * ensures  relative[k] and high[k] bound, over all parts, what contour.c bounds for one part:
  *          the relative error of the product of the powers, and the log of an upper bound on it;
  *          size[k] is the sum of the moduli to which the round-off of the sums and of y * mean is relative */
-static void add_points(acct_heterogeneous_sum *sums, acct_characteristic_sum *cf, const acct_tilted_law *law,
-                       const acct_moments *m, double n) {
+static void add_part_points(acct_heterogeneous_sum *sums, acct_characteristic_sum *cf,
+                            const acct_tilted_law *law, const acct_moments *m, double n) {
     const acct_heterogeneous_plan *p = &sums->plan;
     const acct_characteristic_errors errors = acct_characteristic_errors_set(law, m, (p->count - 1) * p->dy);
     double re[ACCT_SUM_BLOCK], im[ACCT_SUM_BLOCK];
@@ -156,7 +156,7 @@ void acct_heterogeneous_decay(const acct_heterogeneous_sum *sums, const acct_til
     }
 }
 
-static void add_decay(acct_heterogeneous_sum *sums, const acct_tilted_law *law, const acct_moments *m,
+static void add_part_decay(acct_heterogeneous_sum *sums, const acct_tilted_law *law, const acct_moments *m,
                       double n) {
     double bound[ACCT_DECAY_LEVELS + 1];
     acct_heterogeneous_decay(sums, law, m, sums->decay, bound);
@@ -262,8 +262,8 @@ int acct_heterogeneous_sum_add(acct_heterogeneous_sum *sums, acct_tilted_law *la
     acct_tilted_law_moments(law, sums->order, 1, &m);
     acct_characteristic_sum_set(cf, law, &m);
     acct_characteristic_sum_step(cf, p->dy);
-    add_points(sums, cf, law, &m, n);
-    add_decay(sums, law, &m, n);
+    add_part_points(sums, cf, law, &m, n);
+    add_part_decay(sums, law, &m, n);
     acct_sum_add(&sums->log_mgf, n * m.log_mgf);
     sums->log_mgf_err += n * (m.log_mgf_err + 4.0 * ACCT_U * fabs(m.log_mgf));
     acct_sum_add(&sums->drift, n * (p->direction == ACCT_REMOVE ? m.mean : -m.mean));
@@ -308,7 +308,7 @@ static acct_alias alias(double b, double log_mgf, double err, double parts, cons
  *          relative error says nothing, a term and its computed value are bounded apart, by the product of the upper
  *          bounds `high`; exp, the sums and the factor move a term by (40 + 24 size) u of itself. */
 ACCT_CLONES
-static double set_terms(const acct_heterogeneous_sum *sums, double sign, double *restrict amplitude,
+static double parts_terms(const acct_heterogeneous_sum *sums, double sign, double *restrict amplitude,
                         double *restrict phase) {
     const acct_sum *restrict log_mod = sums->log_mod, *restrict arg = sums->arg;
     const double *restrict relative = sums->relative, *restrict high = sums->high, *restrict size = sums->size;
@@ -348,7 +348,7 @@ void acct_heterogeneous_sum_close(const acct_heterogeneous_sum *sums, acct_conto
     k->drift = acct_sum_total(&sums->drift);
     k->log_scale = acct_sum_total(&sums->log_mgf);
     k->log_scale_err = sums->log_mgf_err * ACCT_SLACK + 8.0 * ACCT_U * fabs(k->log_scale);
-    k->numerical = set_terms(sums, sign, k->amplitude, k->phase);
+    k->numerical = parts_terms(sums, sign, k->amplitude, k->phase);
     k->truncated = tail_upper(sums, 0);
     k->right = alias(p->right_b, sums->right_log, sums->right_err, sums->parts, k);
     k->left = alias(p->left_b, sums->left_log, sums->left_err, sums->parts, k);

@@ -9,7 +9,7 @@
 /* the share of the sum that is given to large y, about */
 #define TAIL_SHARE 1e-4
 /* where the transform must have decayed, in deviations of the total */
-#define REACH 60.0
+#define MODULUS_REACH 60.0
 /* of a line, below which 1/b^2 overflows */
 #define LEAST_DISTANCE 1e-150
 
@@ -78,9 +78,10 @@ static double near_upper(const exponent *g, double b, double *y) {
 
 /* ensures the integral of |A(c+iy)/A(c)|^n / (pi |s| |s-1|) over y >= 0 <= returned, up to 1e-9 of it */
 static double integral_upper(acct_cf_decay *decay, acct_tilted_law *scratch, double b, double deviation) {
-    const double front = 1.0 / (ACCT_PI * b * (b + 1.0)), most = REACH / deviation;
+    const double front = 1.0 / (ACCT_PI * b * (b + 1.0)), most = MODULUS_REACH / deviation;
     double best = INFINITY, end = 0.0;
-    if (!(acct_cf_decay_stop(decay, scratch, b, TAIL_SHARE * front / deviation, most) < most)) return INFINITY;
+    if (!(acct_cf_decay_stop(decay, scratch, b, TAIL_SHARE * front / deviation, most) < most))
+        return INFINITY;
     for (int i = 0; i < decay->windows; i++) {
         double y;
         const exponent g = exponent_of(&decay->window[i], decay->steps);

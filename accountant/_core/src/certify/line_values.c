@@ -15,9 +15,10 @@ void acct_line_values_place(acct_line_values *values, double *memory, size_t poi
 
 /* the transform's values at the points of a block, in polar form */
 ACCT_CLONES
-static void set_polar(int size, const acct_characteristic_errors *errors, int first, double dy, double round,
-                      const double *restrict re, const double *restrict im, double *restrict log_modulus,
-                      double *restrict arg, double *restrict ratio, double *restrict log_most) {
+static void set_value_polar(int size, const acct_characteristic_errors *errors, int first, double dy,
+                            double round, const double *restrict re, const double *restrict im,
+                            double *restrict log_modulus, double *restrict arg, double *restrict ratio,
+                            double *restrict log_most) {
     const double at_zero = errors->at_zero, at_last = errors->at_last, reach = errors->reach;
     const double mean_err = errors->mean_err;
     for (int i = 0; i < size; i++) {
@@ -75,8 +76,8 @@ void acct_line_values_set(acct_line_values *values, acct_characteristic_sum *cf,
     for (int first = 0; first < count; first += ACCT_SUM_BLOCK) {
         const int size = count - first < ACCT_SUM_BLOCK ? count - first : ACCT_SUM_BLOCK;
         const double round = acct_characteristic_sum_block(cf, first, size, re, im);
-        set_polar(size, &errors, first, dy, round, re, im, values->log_modulus + first, values->arg + first,
-                  values->ratio + first, values->log_most + first);
+        set_value_polar(size, &errors, first, dy, round, re, im, values->log_modulus + first,
+                        values->arg + first, values->ratio + first, values->log_most + first);
     }
     set_poles(count, b, dy, values->factor, values->poles);
     set_ends(count, values->log_modulus, values->ratio, &values->least_log, &values->most_ratio);
@@ -92,7 +93,7 @@ void acct_line_values_set(acct_line_values *values, acct_characteristic_sum *cf,
  * that says nothing, the term and its computed value are bounded apart, by (|1+V| + error)^n.  log, atan2 and exp
  * move the power by 16 n u of log and argument, the other factors by less than 40 u.  (Theorem 8(d)) */
 ACCT_CLONES
-static void raise(int count, double steps, double sign, const double *restrict log_modulus,
+static void raise_values(int count, double steps, double sign, const double *restrict log_modulus,
                   const double *restrict arg, const double *restrict ratio, const double *restrict log_most,
                   const double *restrict factor, const double *restrict poles, double *restrict amplitude,
                   double *restrict phase, double *restrict error) {
@@ -145,14 +146,14 @@ double acct_line_values_power(const acct_line_values *v, int count, double steps
         raise_exact(count, steps, sign, v->log_modulus, v->arg, v->ratio, v->factor, v->poles, amplitude, phase,
                     v->error);
     else
-        raise(count, steps, sign, v->log_modulus, v->arg, v->ratio, v->log_most, v->factor, v->poles, amplitude,
-              phase, v->error);
+        raise_values(count, steps, sign, v->log_modulus, v->arg, v->ratio, v->log_most, v->factor, v->poles,
+                     amplitude, phase, v->error);
     return total_of(count, v->error) * ACCT_SLACK;
 }
 
 /* whether all phases are in the range of acct_vsincos; NaN is not */
 ACCT_CLONES
-static int in_range(int count, const double *restrict phase) {
+static int values_in_range(int count, const double *restrict phase) {
     double beyond[ACCT_WIDE] = {0};
     int k = 0;
     for (; k + ACCT_WIDE <= count; k += ACCT_WIDE)
@@ -163,7 +164,7 @@ static int in_range(int count, const double *restrict phase) {
 
 /* sums of a and of a y over the points, in lanes */
 ACCT_CLONES
-static void set_sizes(acct_line_terms *terms, int count, const double *restrict a) {
+static void set_value_sizes(acct_line_terms *terms, int count, const double *restrict a) {
     double size[ACCT_LANES] = {0}, weighed[ACCT_LANES] = {0};
     int k = 0;
     for (; k + ACCT_LANES <= count; k += ACCT_LANES)
@@ -180,7 +181,7 @@ static void set_sizes(acct_line_terms *terms, int count, const double *restrict 
 }
 
 ACCT_CLONES
-static void set_parts(int count, const double *restrict amplitude, const double *restrict phase,
+static void set_value_parts(int count, const double *restrict amplitude, const double *restrict phase,
                       double *restrict re, double *restrict im) {
     for (int k = 0; k < count; k++) {
         double s, c;
@@ -193,58 +194,59 @@ static void set_parts(int count, const double *restrict amplitude, const double 
 void acct_line_terms_set(acct_line_terms *terms, int count, double dy, const double *amplitude,
                          const double *phase) {
     terms->count = 0;
-    if (!in_range(count, phase)) return;
+    if (!values_in_range(count, phase)) return;
     terms->dy = dy;
-    set_sizes(terms, count, amplitude);
-    set_parts(count, amplitude, phase, terms->re, terms->im);
+    set_value_sizes(terms, count, amplitude);
+    set_value_parts(count, amplitude, phase, terms->re, terms->im);
     for (int k = count; k < count + ACCT_LINE_SPARE; k++) terms->re[k] = terms->im[k] = 0.0;
     terms->count = count;
 }
 
 /* partial sums: two registers of AVX-512, as each turn waits for the one before */
-#define WIDE ACCT_LINE_SPARE
+#define VALUES_AT_ONCE ACCT_LINE_SPARE
 /* turns from one sine to the next */
 #define TURNS 7
 
 /* Adds to the partial sums of re and of y im the terms from `first` on, up to `end`, the factor e^{i rate y} turned from
- * each WIDE points to the next. */
+ * each VALUES_AT_ONCE points to the next. */
 ACCT_INLINE void add_turning(const acct_line_terms *t, int first, int end, double rate, double turn_re,
                              double turn_im, double *restrict re, double *restrict slope) {
     const double *restrict term_re = t->re, *restrict term_im = t->im;
-    const double dy = t->dy, lane[WIDE] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    double z_re[WIDE], z_im[WIDE], y[WIDE];
-    for (int i = 0; i < WIDE; i++) {
+    const double dy = t->dy, lane[VALUES_AT_ONCE] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    double z_re[VALUES_AT_ONCE], z_im[VALUES_AT_ONCE], y[VALUES_AT_ONCE];
+    for (int i = 0; i < VALUES_AT_ONCE; i++) {
         y[i] = (first + lane[i]) * dy;
         acct_vsincos(rate * y[i], &z_im[i], &z_re[i]);
     }
-    for (int j = first; j < end; j += WIDE)
-        for (int i = 0; i < WIDE; i++) {
+    for (int j = first; j < end; j += VALUES_AT_ONCE)
+        for (int i = 0; i < VALUES_AT_ONCE; i++) {
             const double r = z_re[i], s = z_im[i], p = term_re[j + i], q = term_im[j + i];
             re[i] += p * r - q * s;
             slope[i] += y[i] * (p * s + q * r);
             z_re[i] = r * turn_re - s * turn_im;
             z_im[i] = r * turn_im + s * turn_re;
-            y[i] += WIDE * dy;
+            y[i] += VALUES_AT_ONCE * dy;
         }
 }
 
 /* rounding: Theorem 8(e) */
 ACCT_CLONES
 int acct_line_terms_sum(const acct_line_terms *t, double rate, double speed, double b, acct_line_sums *out) {
-    double re[WIDE] = {0}, slope[WIDE] = {0}, turn_re, turn_im;
-    const int count = t->count, block = (TURNS + 1) * WIDE;
-    if (!(count > 0 && fabs(rate) * ((count + 2 * WIDE) * t->dy) < ACCT_MOST_ANGLE)) return 0;
-    acct_vsincos(rate * (WIDE * t->dy), &turn_im, &turn_re);
+    double re[VALUES_AT_ONCE] = {0}, slope[VALUES_AT_ONCE] = {0}, turn_re, turn_im;
+    const int count = t->count, block = (TURNS + 1) * VALUES_AT_ONCE;
+    if (!(count > 0 && fabs(rate) * ((count + 2 * VALUES_AT_ONCE) * t->dy) < ACCT_MOST_ANGLE)) return 0;
+    acct_vsincos(rate * (VALUES_AT_ONCE * t->dy), &turn_im, &turn_re);
     for (int first = 0; first < count; first += block)
         add_turning(t, first, first + block < count ? first + block : count, rate, turn_re, turn_im, re, slope);
-    const int turns = (count - 1) / WIDE < TURNS ? (count - 1) / WIDE : TURNS;
-    for (int half = WIDE / 2; half > 0; half /= 2)
+    const int turns = (count - 1) / VALUES_AT_ONCE < TURNS ? (count - 1) / VALUES_AT_ONCE : TURNS;
+    for (int half = VALUES_AT_ONCE / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++) {
             re[i] += re[i + half];
             slope[i] += slope[i + half];
         }
     out->re = re[0];
     out->slope = slope[0] - b * re[0];
-    out->rounding = ACCT_U * (4.0 * speed * t->weighed + (20.0 + 8.0 * turns + (double)(count / WIDE)) * t->size);
+    out->rounding = ACCT_U * (4.0 * speed * t->weighed +
+                              (20.0 + 8.0 * turns + (double)(count / VALUES_AT_ONCE)) * t->size);
     return 1;
 }

@@ -12,7 +12,7 @@
 /* pieces of the window, and arcs of half an ellipse */
 #define PIECES 256
 #define ARCS 16
-#define MOST_EXPONENT 1e5
+#define TABLE_MOST_EXPONENT 1e5
 
 /* ensures  Re 1/beta^2 >= returned on the ellipse: it is harmonic there, so least on the boundary; for
  *          b >= eta it falls with eta, and in b it rises, then falls: least at an arc's corners.
@@ -42,7 +42,7 @@ static double log_integral(const acct_noise_range *r, double precision, double o
     double rise[PIECES + 1], top = -INFINITY, sum = 0.0;
     /* so that no exponent errs by more than 1e-9 */
     const double most = acct_max(fabs(lo), fabs(r->hi));
-    if (!(precision * most * most + (1.0 + fabs(order)) * (most - log_q - log_1mq) < MOST_EXPONENT))
+    if (!(precision * most * most + (1.0 + fabs(order)) * (most - log_q - log_1mq) < TABLE_MOST_EXPONENT))
         return INFINITY;
     for (int i = 0; i <= PIECES; i++) {
         double p;

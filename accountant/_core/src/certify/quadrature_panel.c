@@ -64,7 +64,7 @@ static double plain_error(const acct_window *window, double log_error) {
  *   arg <= t for t <= pi and <= t + pi/2 beyond where r > 1 (take r e^{it} out);
  *   |1 + r e^{it}|^2 = (1+r)^2 (1 - 4 p(1-p) sin^2(t/2)).
  * returns by how much the error of N alone exceeds what is wanted, inf where the ellipse has no bound */
-static double set(acct_panel *panel, const acct_step *step, double mid, double half, double rho,
+static double set_panel(acct_panel *panel, const acct_step *step, double mid, double half, double rho,
                const acct_window *window, double log_error) {
     const double shift = window->shift;
     const double var = step->sigma * step->sigma;
@@ -163,7 +163,7 @@ static double excess_of_thresholds(const acct_panel *p, const acct_window *windo
 double acct_panel_excess(acct_panel *panel, const acct_step *step, double x, double width, double rho,
                          const acct_window *window, double order, double y_max, double log_error) {
     const double half = 0.5 * width, var = step->sigma * step->sigma;
-    double excess = set(panel, step, x + half, half, rho, window, log_error);
+    double excess = set_panel(panel, step, x + half, half, rho, window, log_error);
     if (excess > 0.0) return excess;
     excess = larger(excess, acct_panel_error(panel, order, y_max, var) - plain_error(window, log_error));
     /* the subtracted c q N e^u of moments_small, where e^{cL} does not cover it */
@@ -181,7 +181,7 @@ int acct_panel_fits(acct_panel *panel, const acct_step *step, double x, double w
 /* the least and the largest sum of semi-axes in units of half a panel, and those of neighbouring trials */
 #define LEAST_RHO 1.4
 #define MOST_RHO 40.0
-#define APART 1.35
+#define PANELS_APART 1.35
 /* where no ellipse has a bound, what the width and their sizes are multiplied with, and the least rho to go on with */
 #define NARROWER 0.8
 #define SMALLER 0.6
@@ -189,15 +189,15 @@ int acct_panel_fits(acct_panel *panel, const acct_step *step, double x, double w
 /* the least rho to begin with: a larger ellipse than the last panel's may do */
 #define SMALL_RHO 1.6
 /* the log of the share of the error that is wanted which widths aim at: the sum over many panels stays below it */
-#define AIM (-3.0)
+#define PANEL_AIM (-3.0)
 /* widths after which all sizes are tried, and not those about the last panel's */
-#define PATIENCE 4
+#define PANEL_PATIENCE 4
 
 /* rhos tried at one width */
 #define MOST_TRIALS 16
 
 /* by what factor a width should change so that the excess is that */
-static double stretch(double excess) { return exp((AIM - excess) / (2.0 * ACCT_GL_ORDER - 1.0)); }
+static double stretch(double excess) { return exp((PANEL_AIM - excess) / (2.0 * ACCT_GL_ORDER - 1.0)); }
 
 /* a little less than the rho of the ellipse that reaches so far from the real line */
 static double rho_at(double height, double half) {
@@ -216,14 +216,15 @@ static double most_rho(const acct_step *step, const acct_window *window, double 
 static int set_trials(double rho[MOST_TRIALS], double most, double about, double within) {
     int count = 0;
     if (about > 0.0) {
-        const double near[3] = {about, APART * about, about / APART};
+        const double near[3] = {about, PANELS_APART * about, about / PANELS_APART};
         for (int i = 0; i < 3; i++)
             if (near[i] > LEAST_RHO && !(count > 0 && rho[count - 1] == most && near[i] >= most))
                 rho[count++] = acct_min(near[i], most);
-        if (within > about / APART && within < acct_min(APART * about, most)) rho[count++] = within;
+        if (within > about / PANELS_APART && within < acct_min(PANELS_APART * about, most))
+            rho[count++] = within;
         return count;
     }
-    for (double next = most; next > LEAST_RHO && count < MOST_TRIALS - 1; next /= APART) {
+    for (double next = most; next > LEAST_RHO && count < MOST_TRIALS - 1; next /= PANELS_APART) {
         if (count > 0 && within < rho[count - 1] && within > next) rho[count++] = within;
         rho[count++] = next;
     }
@@ -265,7 +266,7 @@ double acct_panel_widest(acct_panel *panel, const acct_step *step, double x, dou
     double trend = search->trend;
     for (int tries = 0; tries < 60; tries++, trend = 1.0) {
         const double half = 0.5 * width, strip = 2.9 * step->sigma * step->sigma;
-        const double about = tries < PATIENCE && search->reach > 0.0
+        const double about = tries < PANEL_PATIENCE && search->reach > 0.0
                                  ? acct_max(search->reach / half * trend, SMALL_RHO)
                                  : 0.0;
         double rho[MOST_TRIALS], best = INFINITY, reach = search->reach;

@@ -8,7 +8,7 @@
 #include "vmath.h"
 
 /* nodes times points: a few milliseconds */
-#define MOST_WORK 6e6
+#define RARE_MOST_WORK 6e6
 
 /* beyond these a term has no bound, or is taken for 0 (vmath.h ends there) */
 #define MOST_LOG 700.0
@@ -22,8 +22,9 @@ typedef struct {
 /* The terms of a block: A = 1 + V, C, both over A(c) e^{iym}; F = A^n - (A - C)^n.  Every angle and logarithm errs by
  * 5 u of itself: with 8 u, the 64 u of a term's own factors and angles would not do. */
 ACCT_CLONES
-static void set_terms(const acct_contour *k, const acct_rare_event_sums *sums, const sum_errors *e, int first,
-                      double *restrict amplitude, double *restrict phase, double *restrict error) {
+static void rare_terms(const acct_contour *k, const acct_rare_event_sums *sums, const sum_errors *e,
+                       int first, double *restrict amplitude, double *restrict phase,
+                       double *restrict error) {
     const double n = k->steps, b = k->b, dy = k->dy;
     const double of_a = e->of_a, of_a_by_y = e->of_a_by_y, err_c = e->of_c;
     for (int i = 0; i < ACCT_RARE_EVENT_BLOCK; i++) {
@@ -103,7 +104,7 @@ static void fill_terms(acct_contour *k, acct_rare_event_sum *rare, const acct_mo
             .of_a_by_y = (e->a * e->reach + m->mean_err) * ACCT_SLACK,
             .of_c = (e->c + of_c + left_c + 2.0 * m->log_mgf_err * whole) * ACCT_SLACK,
         };
-        set_terms(k, &sums, &errors, first, amplitude, phase, error);
+        rare_terms(k, &sums, &errors, first, amplitude, phase, error);
         if (first == 0) { /* half a term */
             amplitude[0] *= 0.5;
             error[0] *= 0.5;
@@ -128,7 +129,7 @@ void acct_rare_event_set_thresholds(acct_rare_event_plan *s) {
 
 /* log of an upper bound on the transform of the outcomes with a middling loss but no large one at order 1 + b, if
  * the plan's law was set for both thresholds */
-static double log_mgf_upper(acct_rare_event_plan *s, double b) {
+static double rare_log_mgf_upper(acct_rare_event_plan *s, double b) {
     acct_moments m;
     acct_thresholded_moments(s->law, s->thresholds.above_out, s->thresholds.share_out, s->thresholds.outer,
                              1.0 + b, 1, &m);
@@ -184,8 +185,8 @@ static int certify(acct_contour *k, acct_rare_event_plan *s, acct_tilted_law *sc
     if (status) return status;
     acct_rare_event_set_thresholds(s);
     acct_tail_event_set_thresholded(&k->tail, s->law, scratch, &s->thresholds, n, s->reverse_order);
-    const double right = log_mgf_upper(s, s->b_right),
-                 left = log_mgf_upper(s, s->b_left);
+    const double right = rare_log_mgf_upper(s, s->b_right),
+                 left = rare_log_mgf_upper(s, s->b_left);
     acct_thresholded_moments(s->law, s->thresholds.above_out, s->thresholds.share_out, s->thresholds.outer,
                              1.0 + s->b, 1, m);
     k->direction = ACCT_REMOVE;
@@ -291,7 +292,7 @@ static int set_line(acct_contour *k, const acct_rare_event_plan *s, acct_tilted_
                                                 acct_min(-32.0, log1p(s->b) + log(share) - 3.0) - log(n), e);
     if (status) return status;
     const double y = last_y(rare, n, s->unit, share), points = floor(y / k->dy) + 2.0;
-    if (!(points <= ACCT_MAX_POINTS && points * rare->count <= MOST_WORK)) return ACCT_EPRECISION;
+    if (!(points <= ACCT_MAX_POINTS && points * rare->count <= RARE_MOST_WORK)) return ACCT_EPRECISION;
     k->count = (int)points;
     const double y_last = (k->count - 1) * k->dy;
     if (!(y_last <= y_most)) return ACCT_EPRECISION;

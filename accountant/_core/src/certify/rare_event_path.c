@@ -83,7 +83,7 @@ typedef struct {
 
 /* the second half of acct_rare_event_nodes_weigh: `least` is what a weight is wrong by beyond all else */
 ACCT_CLONES
-static void set_weights(int count, const setting *s, double *restrict l_re, const double *restrict l_im,
+static void set_path_weights(int count, const setting *s, double *restrict l_re, const double *restrict l_im,
                         double *restrict w_re, double *restrict w_im, double *restrict c_re,
                         double *restrict c_im, double *restrict size, double *restrict large,
                         double *restrict rest, double *restrict w_err, double *restrict c_err,
@@ -134,8 +134,8 @@ void acct_rare_event_nodes_weigh(const acct_rare_event_nodes *n, int count, cons
     double *least = n->spare[0], *beyond = n->spare[1];
     set_tilted(count, m->order, m->log_mgf, n->l_re, n->l_im, n->size, n->w_re, n->w_im, least, beyond);
     set_far_angles(count, n->size, beyond, n->w_re, n->w_im);
-    set_weights(count, &s, n->l_re, n->l_im, n->w_re, n->w_im, n->c_re, n->c_im, n->size, n->large, n->rest,
-                n->w_err, n->c_err, n->moved, least);
+    set_path_weights(count, &s, n->l_re, n->l_im, n->w_re, n->w_im, n->c_re, n->c_im, n->size, n->large,
+                     n->rest, n->w_err, n->c_err, n->moved, least);
 }
 
 static void place(acct_rare_event_sum *rare, double *memory) {

@@ -11,7 +11,7 @@
 /* The inner loops of a rare-event contour, over its nodes, for rare_event_sum.c alone. */
 /* e^{iyl}, Im l >= 0 */
 ACCT_CLONES
-static void direct(int n, double y, const double *restrict l_re, const double *restrict l_im,
+static void direct_rotations(int n, double y, const double *restrict l_re, const double *restrict l_im,
                    double *restrict z_re, double *restrict z_im) {
     for (int j = 0; j < n; j++) {
         double s, c;
@@ -87,7 +87,7 @@ static void next(int n, const double *restrict z1_re, const double *restrict z1_
 
 /* Sets `low`, `small` and `equal`: of how many nodes the weights of C are negligible, and from where on those of being
  * below the inner threshold are. */
-static void set_parts(acct_rare_event_sum *rare) {
+static void set_sum_parts(acct_rare_event_sum *rare) {
     double most = 0.0, below = 0.0, above = 0.0;
     int j = 0, low = 0;
     for (int k = 0; k < rare->count; k++) most += rare->large[k];
@@ -110,11 +110,11 @@ static void set_parts(acct_rare_event_sum *rare) {
 void acct_rare_event_sum_step(acct_rare_event_sum *rare, double dy) {
     const int all = rare->count + ACCT_WIDE;
     rare->dy = dy;
-    direct(all, dy, rare->l_re, rare->l_im, rare->z1_re, rare->z1_im);
-    direct(all, ACCT_RARE_EVENT_BLOCK * dy, rare->l_re, rare->l_im, rare->zb_re, rare->zb_im);
+    direct_rotations(all, dy, rare->l_re, rare->l_im, rare->z1_re, rare->z1_im);
+    direct_rotations(all, ACCT_RARE_EVENT_BLOCK * dy, rare->l_re, rare->l_im, rare->zb_re, rare->zb_im);
     rare->dead = rare->count;
     rare->dead_size = rare->dead_large = 0.0;
-    set_parts(rare);
+    set_sum_parts(rare);
     rare->block = -1;
     rare->fresh = 1;
 }
@@ -235,8 +235,8 @@ static void begin_block(acct_rare_event_sum *rare, long first, int active) {
         next(active, rare->zb_re + low, rare->zb_im + low, rare->from_re + low, rare->from_im + low);
         rare->chained++;
     } else {
-        direct(active, (double)first * rare->dy, rare->l_re + low, rare->l_im + low, rare->from_re + low,
-               rare->from_im + low);
+        direct_rotations(active, (double)first * rare->dy, rare->l_re + low, rare->l_im + low,
+                         rare->from_re + low, rare->from_im + low);
         rare->chained = 0;
     }
     rare->block = first;

@@ -11,11 +11,11 @@
 #include "tilted_law.h"
 
 /* q e^u there, times |c| + 2; G is c (c - 1) / 2 y^2 below, to within this */
-#define NEAR 1e-14
+#define NEAR_ONE 1e-14
 
 double acct_renyi_bulk_end(const acct_step *step, double c) {
     const double var = step->sigma * step->sigma;
-    return var * (log(NEAR / (fabs(c) + 2.0)) - log(step->q)) + 0.5;
+    return var * (log(NEAR_ONE / (fabs(c) + 2.0)) - log(step->q)) + 0.5;
 }
 
 /* e^{lift} (1 - Phi(z)), lift >= 0; the relative error is below relative_error */
@@ -40,14 +40,14 @@ void acct_renyi_bulk(const acct_step *step, double c, double end, acct_bounds *o
         most = near - 2.0 * middle + far + doubt * size;
         least = acct_max(most - 2.0 * doubt * size, 0.0);
     }
-    /* y^2 = q^2 (e^u - 1)^2, |y| <= NEAR / (|c| + 2): G/y^2 is within e^{1.01 NEAR} of c (c - 1) / 2; the
+    /* y^2 = q^2 (e^u - 1)^2, |y| <= NEAR_ONE / (|c| + 2): G/y^2 is within e^{1.01 NEAR_ONE} of c (c - 1) / 2; the
      * products one by one, because q^2 underflows */
-    const double scale = 0.5 * fabs(c * (c - 1.0)), q = step->q, error = doubt + 2.0 * NEAR;
+    const double scale = 0.5 * fabs(c * (c - 1.0)), q = step->q, error = doubt + 2.0 * NEAR_ONE;
     out->upper = scale * q * most * q * (1.0 + error) + ACCT_UNDERFLOW * (1.0 + scale);
     out->lower = acct_max(scale * q * least * q * (1.0 - error) - ACCT_UNDERFLOW * (1.0 + scale), 0.0);
 }
 
-#define MOST_PIECES 2000
+#define MOST_RENYI_PIECES 2000
 
 /* One evaluation of A(c) - 1 = int N G, G = e^{cL} - 1 - c(e^L - 1) >= 0, over the whole line.
  * The integrand has its mass near 0 and, for large orders, near x = c: the line is bisected, pieces
@@ -61,7 +61,7 @@ typedef struct {
     double sum, round, quadrature, skipped;
     acct_bounds bulk; /* below bulk_end, which is -inf where nothing is apart */
     double bulk_end;
-    int pieces; /* looked at so far; a sum that needs MOST_PIECES is given up */
+    int pieces; /* looked at so far; a sum that needs MOST_RENYI_PIECES is given up */
     int status;
 } mgf_sum;
 
@@ -87,7 +87,7 @@ static double piece_bound(const acct_step *s, double c, double a, double b) {
 
 /* N G at a node where a factor alone would leave the range of vmath.h: exponents are added first.
  * sets *size to the sum of the moduli that round-off is relative to */
-static double far_term(const acct_tilted_law *law, int j, double c, double *size) {
+static double far_renyi_term(const acct_tilted_law *law, int j, double c, double *size) {
     const double loss = law->loss[j], x2 = law->x2[j], quad = law->quad[j];
     const double base = exp(-x2), lifted = exp(loss - x2), tilted = exp(c * loss - x2);
     const double t = c - 1.0;
@@ -105,7 +105,7 @@ static double far_term(const acct_tilted_law *law, int j, double c, double *size
 }
 
 /* the terms of the nodes one by one, where a factor alone or the sum leaves the range of vmath.h at some */
-static void add_nodes(mgf_sum *m) {
+static void add_renyi_nodes(mgf_sum *m) {
     const acct_tilted_law *law = m->law;
     const double c = m->c, t = c > 1.0 ? c - 1.0 : c;
     for (int j = 0; j < law->count; j++) {
@@ -113,7 +113,7 @@ static void add_nodes(mgf_sum *m) {
         double term, rate;
         if (m->shift == 0.0 && !(z < 600.0 && fabs(loss) < 690.0 && x2 < 690.0)) {
             double size;
-            term = far_term(law, j, c, &size);
+            term = far_renyi_term(law, j, c, &size);
             m->round += size * (acct_weight_roundoff(x2) + 8.0 * (fabs(c * loss) + fabs(loss)) * ACCT_U +
                                 2.0 * (1.0 + fabs(c)) * law->loss_err[j]);
         } else if (m->shift == 0.0) {
@@ -149,7 +149,7 @@ static void add_piece(mgf_sum *m, double a, double b) {
         m->sum += sum;
         m->round += round;
     } else {
-        add_nodes(m);
+        add_renyi_nodes(m);
     }
     m->round += (law->count + 8.0) * ACCT_U * m->sum;
     const acct_moments at = {.order = c, .log_mgf = m->shift};
@@ -162,7 +162,7 @@ static void add_piece(mgf_sum *m, double a, double b) {
 /* bisects [a, b] into skipped and integrated pieces */
 static void add_range(mgf_sum *m, double a, double b, int depth) {
     if (m->status || !(b > a)) return;
-    if (++m->pieces > MOST_PIECES) {
+    if (++m->pieces > MOST_RENYI_PIECES) {
         m->status = ACCT_EPRECISION;
         return;
     }

@@ -119,7 +119,7 @@ static void far_terms(const acct_tilted_law *g, double t, const double *above) {
 }
 
 /* e^x of larger ones is clipped */
-#define MOST_EXPONENT 709.0
+#define LAW_MOST_EXPONENT 709.0
 
 /* sums of the moduli of what was added, times their relative errors */
 typedef struct {
@@ -145,7 +145,8 @@ static threshold_errors thresholded_errors(const acct_tilted_law *g, double c, a
             const double ge = far ? quad[k] * acct_vexp(l - x2[k]) : gauss[k] * exp_loss[k];
             const double noise = far ? quad[k] * acct_vexp(-x2[k]) : gauss[k];
             /* |G| is at most its computed value plus the share taken off, or the sum of its parts */
-            const double z = (c - 1.0) * l, em1 = z < MOST_EXPONENT ? acct_vexpm1(z) : INFINITY; /* no bound */
+            const double z = (c - 1.0) * l,
+                         em1 = z < LAW_MOST_EXPONENT ? acct_vexpm1(z) : INFINITY; /* no bound */
             const double rise = fabs(em1), off = ge * (1.0 + em1) * above[k];
             const double near_term = (fabs(term[k]) + 2.0 * off) * plain + off * of_above +
                                      order * ge * le * (rise + above[k] * (1.0 + em1));

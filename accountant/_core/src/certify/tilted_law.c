@@ -21,19 +21,19 @@ void acct_tilted_law_place(acct_tilted_law *law, double *memory, int capacity) {
 }
 
 /* so many errors at a time: one register of AVX-512 */
-#define AT_ONCE 8
+#define PANELS_AT_ONCE 8
 
 /* each e by its exponential, at least e^{-700}; an exponent above 709 is one of 709 */
 ACCT_CLONES
-static void exponentials(double e[AT_ONCE]) {
-    for (int i = 0; i < AT_ONCE; i++) e[i] = acct_vexp(e[i]);
+static void exponentials(double e[PANELS_AT_ONCE]) {
+    for (int i = 0; i < PANELS_AT_ONCE; i++) e[i] = acct_vexp(e[i]);
 }
 
 /* the errors of so many panels from `first` on; of those that are not there e^{-700} */
 static void errors_from(const acct_tilted_law *law, int first, const acct_moments *m, double y,
-                        double error[AT_ONCE]) {
+                        double error[PANELS_AT_ONCE]) {
     const double var = law->step.sigma * law->step.sigma;
-    for (int i = 0; i < AT_ONCE; i++) {
+    for (int i = 0; i < PANELS_AT_ONCE; i++) {
         const int panel = first + i;
         error[i] =
             panel < law->panels ? acct_panel_error(&law->panel[panel], m->order, y, var) - m->log_mgf : -700.0;
@@ -56,36 +56,23 @@ void acct_tilted_law_plain_errors(acct_tilted_law *law, double *of_one, double *
 }
 
 double acct_tilted_law_error(const acct_tilted_law *law, const acct_moments *m, double y) {
-    double total = 0.0, error[AT_ONCE];
-    for (int first = 0; first < law->panels; first += AT_ONCE) {
+    double total = 0.0, error[PANELS_AT_ONCE];
+    for (int first = 0; first < law->panels; first += PANELS_AT_ONCE) {
         double sum = 0.0;
         errors_from(law, first, m, y, error);
-        for (int i = 0; i < AT_ONCE; i++) sum += error[i];
+        for (int i = 0; i < PANELS_AT_ONCE; i++) sum += error[i];
         total += sum;
     }
     return total < 1e300 ? total * (1.0 + 1e-6) : INFINITY;
 }
 
 void acct_tilted_law_errors(const acct_tilted_law *law, const acct_moments *m, double y, double *each) {
-    double error[AT_ONCE];
-    for (int first = 0; first < law->panels; first += AT_ONCE) {
+    double error[PANELS_AT_ONCE];
+    for (int first = 0; first < law->panels; first += PANELS_AT_ONCE) {
         errors_from(law, first, m, y, error);
-        for (int i = 0; i < AT_ONCE && first + i < law->panels; i++)
+        for (int i = 0; i < PANELS_AT_ONCE && first + i < law->panels; i++)
             each[first + i] = error[i] < 1e300 ? error[i] * (1.0 + 1e-6) : INFINITY;
     }
-}
-
-int acct_tilted_law_serves(const acct_tilted_law *law, double order, double y_max, double log_error) {
-    if (!law->whole) return 0;
-    const double var = law->step.sigma * law->step.sigma;
-    const double linear = order < 0.0 ? log(-order * law->step.q) : -INFINITY;
-    for (int i = 0; i < law->panels; i++) {
-        const acct_panel *p = &law->panel[i];
-        if (!(acct_max(acct_panel_error(p, order, y_max, var), acct_panel_error_of_one(p, var)) <= log_error &&
-              linear + acct_panel_error_of_exp_u(p, var) <= log_error))
-            return 0;
-    }
-    return 1;
 }
 
 double acct_tilted_law_reach(const acct_tilted_law *law, double mean) {

@@ -131,9 +131,6 @@ static inline double acct_tilted_law_mass_outside(const acct_tilted_law *law) {
 /* max of |L - mean| over the panels' ellipses */
 double acct_tilted_law_reach(const acct_tilted_law *law, double mean);
 
-/* whether the law is whole and acct_tilted_law_set would find its panels fine enough */
-int acct_tilted_law_serves(const acct_tilted_law *law, double order, double y_max, double log_error);
-
 /* sets  K, mean, central moments of the tilted law; with `certify`, also the error bounds;
  *       overwrites law->weight */
 void acct_tilted_law_moments(acct_tilted_law *law, double order, int certify, acct_moments *out);

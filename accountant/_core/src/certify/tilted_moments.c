@@ -267,7 +267,7 @@ static double add_quadrature(acct_tilted_law *law, acct_moments *m, double *line
 }
 
 /* a variance over the square of the mean of which a difference of the two has few digits */
-#define NARROW 1e-6
+#define NARROW_LAW 1e-6
 
 /* whether every factor of the moments stays in the range of vmath.h */
 static int in_range(const acct_tilted_law *law, double order) {
@@ -315,7 +315,7 @@ void acct_tilted_law_moments(acct_tilted_law *law, double order, int certify, ac
     else
         moments_large(law, order, certify, out);
     /* those of a search cancel where the law is narrow, as at the end of a window */
-    if (!small || certify || !(out->m2 > NARROW * out->mean * out->mean)) central_moments(law, out);
+    if (!small || certify || !(out->m2 > NARROW_LAW * out->mean * out->mean)) central_moments(law, out);
     if (certify) {
         double linear;
         const double relative = add_quadrature(law, out, &linear);

@@ -32,12 +32,12 @@
 #define FALLING 0.5 /* how small a share of the second order the third must be: the orders first fall, then grow */
 #define WORTHLESS 0.3 /* nothing is gained by looking for a root of such an expansion */
 /* the log of the error of K, in units of 1/steps, that a difference of approximations needs */
-#define FINE (-16.0)
+#define GUESS_FINE (-16.0)
 /* Newton's steps to one saddle point, and the change of log b that ends them */
 #define MOST_NEWTON 4
 #define SETTLED 1e-6
 /* for derivatives by differences */
-#define APART 1e-4
+#define DIFFERENCE 1e-4
 /* draws of a record, and noise, below which large losses are few */
 #define FEW_DRAWS 15.0
 #define LARGE_LOSSES 0.5
@@ -117,12 +117,13 @@ static int is_rare(const acct_unknown *a) {
 
 /* the approximation on the nodes of the saddle point, or on fine ones, whose error is as good as smooth */
 static double log_expanded(guess *g, const acct_unknown *a, int fine) {
-    const double half = 0.5 * APART * g->epsilon;
+    const double half = 0.5 * DIFFERENCE * g->epsilon;
     const acct_step step = acct_step_make(a->q, a->sigma);
     const acct_window window = acct_plan_window(&step, a->steps, ACCT_REMOVE, g->log_delta);
     acct_saddle s;
     if (acct_saddle_at_epsilon(&g->w.law, &step, a->steps, ACCT_REMOVE, &window, g->epsilon, &s)) return NAN;
-    if (fine && acct_tilted_law_set(&g->w.law, &step, &window, 1.0 + s.b, 0.0, FINE - log(a->steps))) return NAN;
+    if (fine && acct_tilted_law_set(&g->w.law, &step, &window, 1.0 + s.b, 0.0, GUESS_FINE - log(a->steps)))
+        return NAN;
     const double before = log_profile(g, a->steps, g->epsilon - half, &s.b);
     const double beyond = log_profile(g, a->steps, g->epsilon + half, &s.b);
     g->rate = (before - beyond) / (2.0 * half);
@@ -154,7 +155,7 @@ static double excess_of(guess *g, const acct_unknown *a, int fine) {
     } else if (is_rare(a)) {
         g->doubt = DOUBTFUL;
         here = log_single(a, g->epsilon);
-        g->rate = (here - log_single(a, g->epsilon * (1.0 + APART))) / (g->epsilon * APART);
+        g->rate = (here - log_single(a, g->epsilon * (1.0 + DIFFERENCE))) / (g->epsilon * DIFFERENCE);
     } else {
         here = log_expanded(g, a, fine);
     }
@@ -162,7 +163,7 @@ static double excess_of(guess *g, const acct_unknown *a, int fine) {
 }
 
 /* the same with e^t for the unknown */
-static double excess(guess *g, double t, int fine) {
+static double excess_at(guess *g, double t, int fine) {
     const double before = *g->asked->unknown;
     double value = exp(t);
     if (g->asked->unknown == &g->asked->steps) value = acct_max(value, 2.0);
@@ -178,7 +179,7 @@ static double excess(guess *g, double t, int fine) {
 enum { BY_SECANT = 1, BY_BISECTION = 2 };
 
 static int approach(guess *g, double close, int tries, double *t, double *power) {
-    double y = excess(g, *t, 0), slope = *power * g->epsilon * g->rate;
+    double y = excess_at(g, *t, 0), slope = *power * g->epsilon * g->rate;
     double end[2] = {-INFINITY, INFINITY}; /* where the excess has, and has not, the sign of the slope */
     double longest = g->contours ? LONGEST_CONTOURS : LONGEST;
     double bend = 0.0, drift = 0.0; /* half of what the slope gains per change of *t, and what the rate does */
@@ -194,10 +195,10 @@ static int approach(guess *g, double close, int tries, double *t, double *power)
         *power = (slope + 2.0 * bend * (to - here)) / (g->epsilon * (rate + drift * (to - here)));
         if (fabs(to - here) < close) return fabs(y) < 2.0 * close * fabs(slope) ? BY_SECANT : BY_BISECTION;
         g->tolerance = fabs(y) < NEARLY ? g->fine : FIRST_CONTOUR;
-        y = excess(g, *t, 0);
+        y = excess_at(g, *t, 0);
         if (isnan(y)) { /* nothing is known there: once more, half as far */
             *t = 0.5 * (here + to);
-            y = excess(g, *t, 0);
+            y = excess_at(g, *t, 0);
             to = *t;
         }
         const double rise = (y - before) / (to - here);
@@ -215,8 +216,8 @@ static int approach(guess *g, double close, int tries, double *t, double *power)
 
 /* the same once more, by a difference of approximations close to each other */
 static void refine(guess *g, double *t, double *power) {
-    const double along = excess(g, *t + 0.5 * APART, 1), rate = g->rate;
-    const double back = excess(g, *t - 0.5 * APART, 1), slope = (along - back) / APART;
+    const double along = excess_at(g, *t + 0.5 * DIFFERENCE, 1), rate = g->rate;
+    const double back = excess_at(g, *t - 0.5 * DIFFERENCE, 1), slope = (along - back) / DIFFERENCE;
     const double rise = 2.0 * slope / (g->epsilon * (g->rate + rate)), ratio = rise / *power;
     if (!(ratio > 0.5 && ratio < 2.0)) return; /* one is an approximation of another kind */
     *t -= 0.5 * (along + back) / slope;
@@ -233,7 +234,7 @@ static int is_spread(const acct_unknown *asked, double value) {
     return q * steps < FEW_DRAWS && sigma < LARGE_LOSSES;
 }
 
-static int find(guess *g, double *t, double *power) {
+static int find_guess(guess *g, double *t, double *power) {
     const double start = *t, given = *power;
     const int found = approach(g, CLOSE, MOST_TRIES, t, power);
     if (g->doubt < DOUBTFUL && found == BY_SECANT) {
@@ -262,7 +263,7 @@ int acct_calibration_guess(acct_unknown *asked, double epsilon, double delta, do
     if (!isfinite(t)) return 0;
     const int status = acct_workspace_alloc(&g.w, ACCT_MAX_NODES);
     if (status) return status;
-    int found = find(&g, &t, &rise);
+    int found = find_guess(&g, &t, &rise);
     const double at = exp(t);
     found = found && at > 0.0 && at < INFINITY && isfinite(rise) && rise != 0.0;
     if (found) {

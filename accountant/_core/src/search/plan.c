@@ -31,7 +31,6 @@ void acct_workspace_place(acct_workspace *w, double *memory, int nodes) {
     memory = align(memory);
     acct_tilted_law_place(&w->law, memory, nodes);
     acct_tilted_law_place(&w->scratch, memory + law, nodes);
-    w->split_epsilon = NAN;
     w->least_steps = 0.0;
     w->contour.direction = ACCT_REMOVE; /* as if a line had been built: no field is read that was never set */
     w->contour.small_losses_log = -INFINITY;
@@ -131,28 +130,13 @@ static int build_rare(acct_workspace *w, const acct_problem *problem, double log
     return status;
 }
 
-/* how near, as a factor of epsilon, a split must have been the only way */
-#define NEARBY 1.5
-
 /* a line of this tolerance only finds where another is to be, which will have some three times its points */
 #define COARSE 1e-4
-
-static int needs_split(const acct_workspace *w, const acct_problem *problem) {
-    return problem->direction == ACCT_REMOVE && problem->epsilon < NEARBY * w->split_epsilon &&
-           w->split_epsilon < NEARBY * problem->epsilon;
-}
 
 /* Whether round-off leaves so little of a line's terms that another line may be narrower. */
 static int is_coarse(const acct_contour *k, double epsilon, double log_delta, double tolerance) {
     const double whole = exp(log_delta - (k->log_scale - k->b * epsilon));
     return k->numerical > acct_max(1e-6, 1e3 * tolerance) * whole;
-}
-
-/* Whether the law is whole, of this step and looks at least at this window: perhaps a line's of the other
- * direction. */
-static int has_window(const acct_tilted_law *law, const acct_step *step, const acct_window *window) {
-    return law->whole && !step->mixture && law->step.q == step->q && law->step.sigma == step->sigma &&
-           law->lo <= window->lo && law->hi >= window->hi;
 }
 
 int acct_plan(acct_workspace *w, const acct_step *step, double steps, int direction, double epsilon,
@@ -179,22 +163,16 @@ int acct_plan(acct_workspace *w, const acct_step *step, double steps, int direct
     problem.spread = rare.spread = saddle.spread;
     problem.log_mgf = saddle.log_scale / steps;
     problem.log_error = rare.log_error = log(tolerance) + log_delta - (saddle.log_scale - saddle.b * epsilon);
-    /* first a line that ends early, unless there was none nearby; then the rare events; then any line that
-     * fits */
+    /* first a line that ends early; then the rare events; then any line that fits */
     const double most_points = step->mixture ? ACCT_MIXTURE_POINTS : ACCT_MAX_POINTS;
     const int shared = problem.least_steps > 0.0 && problem.least_steps < steps;
     problem.most_points = direction != ACCT_REMOVE ? most_points : shared && tolerance >= COARSE ? 400 : 1500;
-    /* the decay of few steps is better known where panels end at the breaks */
-    problem.has_nodes = direction == ACCT_ADD && hint && steps >= 2000.0 && has_window(&w->law, step, &problem.window);
-    if (shared || !needs_split(w, &problem)) {
-        status = acct_contour_build(&w->contour, &w->law, &w->scratch, &w->cf, &problem);
-        if (shared || status != ACCT_EPRECISION) return status; /* rare events: for one number of steps */
-    }
+    status = acct_contour_build(&w->contour, &w->law, &w->scratch, &w->cf, &problem);
+    if (shared || status != ACCT_EPRECISION) return status; /* rare events: for one number of steps */
     status = build_rare(w, &rare, log_delta, tolerance);
     if (!status && direction == ACCT_REMOVE && !step->mixture &&
         is_coarse(&w->contour, epsilon, log_delta, tolerance))
         status = ACCT_EPRECISION;
-    if (!status && direction == ACCT_REMOVE) w->split_epsilon = epsilon;
     if (status != ACCT_EPRECISION || direction == ACCT_ADD) return status;
     problem.most_points = most_points;
     return acct_contour_build(&w->contour, &w->law, &w->scratch, &w->cf, &problem);

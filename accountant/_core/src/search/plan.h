@@ -11,7 +11,6 @@ typedef struct {
     acct_tilted_law law, scratch;
     acct_characteristic_sum cf;
     acct_contour contour;
-    double split_epsilon; /* near here only a rare-event contour was found; NaN: nowhere yet */
     double least_steps;   /* a line is to be read for as few steps as this; 0: only for its own number */
     double *rare_memory; /* cf's arrays; a rare-event contour uses them for its own sums */
     double *block;        /* all of the above in one allocation */

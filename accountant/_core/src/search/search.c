@@ -7,7 +7,7 @@
 #include "bounds.h"
 
 /* Misses in a row after which interpolation gives way to bisection. */
-#define PATIENCE 6
+#define SEARCH_PATIENCE 6
 /* The share of the least |y| that a point which halves no bracket may have and be no miss. */
 #define PROGRESS 0.1
 /* A change of the logarithm of a cost that is no jitter: it says whether the cost rises or falls. */
@@ -63,7 +63,7 @@ int64_t acct_grid_rank(enum acct_grid grid, double value) {
 }
 
 /* log(value / origin), accurate also for neighbours; a count of 0 is taken for 1/e */
-static double log_ratio(double value, double origin) {
+static double log_cost_ratio(double value, double origin) {
     if (!(value > 0.0 && origin > 0.0)) {
         value = acct_max(value, exp(-1.0));
         origin = acct_max(origin, exp(-1.0));
@@ -109,7 +109,7 @@ static void push(walk *w, const point *p) {
 
 /* by how much the grid's next point is larger, relatively */
 static double spacing(const walk *w, const point *p) {
-    return log_ratio(acct_grid_value(w->search->grid, p->rank + 1), p->value);
+    return log_cost_ratio(acct_grid_value(w->search->grid, p->rank + 1), p->value);
 }
 
 /* Counts the last point of a smooth cost among those that may be mostly jitter, and where it puts the crossing.  The
@@ -119,9 +119,10 @@ static void note_jitter(walk *w) {
     const double target = w->search->target, above = 0.5 * (nextafter(target, INFINITY) - target) / target;
     if (w->jittering++ == 0) {
         w->first = *here;
-        w->slope = before->value > 0.0 ? (here->y - before->y) / log_ratio(here->value, before->value) : NAN;
+        w->slope = before->value > 0.0 ? (here->y - before->y) / log_cost_ratio(here->value, before->value)
+                                       : NAN;
     }
-    const double offset = log_ratio(here->value, w->first.value) - (here->y - above) / w->slope;
+    const double offset = log_cost_ratio(here->value, w->first.value) - (here->y - above) / w->slope;
     const double ranks = offset / spacing(w, &w->first);
     w->offsets += ranks;
     w->squares += ranks * ranks;
@@ -158,7 +159,7 @@ static int64_t stepped(const walk *w, const point *p, int sign, double step, int
 
 /* the power with which the cost changes between the last two points, within reason */
 static double slope_of(const walk *w) {
-    const double rise = fabs(w->here.y - w->before.y) / fabs(log_ratio(w->here.value, w->before.value));
+    const double rise = fabs(w->here.y - w->before.y) / fabs(log_cost_ratio(w->here.value, w->before.value));
     const double most = w->smooth ? 1e3 : 10.0;
     return isfinite(rise) ? acct_min(acct_max(rise, 1.0 / most), most) : 1.0;
 }
@@ -208,7 +209,7 @@ static int cross(walk *w, int64_t end, double power, int *crossed) {
             return ACCT_OK;
         }
         slope = slope_of(w);
-        doubt = doubt_of(w, log_ratio(w->here.value, w->before.value));
+        doubt = doubt_of(w, log_cost_ratio(w->here.value, w->before.value));
         if (!w->smooth || fabs(w->here.y) < JITTER) shortest = (w->smooth ? 2.0 : 8.0) * acct_max(shortest, 1e-16);
         longest *= 2.0;
     }
@@ -221,11 +222,11 @@ static int cross(walk *w, int64_t end, double power, int *crossed) {
 static int64_t beyond(const walk *w, int64_t middle, int misses) {
     const point *a = &w->near[0], *b = &w->near[1], *c = &w->near[2];
     if (w->count < 2) return middle;
-    const double x1 = log_ratio(b->value, a->value);
+    const double x1 = log_cost_ratio(b->value, a->value);
     double shift = -a->y * x1 / (b->y - a->y), doubt = doubt_of(w, x1) * fabs(shift);
     if (w->count == 3) {
         /* Newton's form of the inverse parabola through the three points, at y = 0 */
-        const double x2 = log_ratio(c->value, a->value);
+        const double x2 = log_cost_ratio(c->value, a->value);
         const double curvature = (x2 / (c->y - a->y) - x1 / (b->y - a->y)) / (c->y - b->y);
         const double bend = curvature * a->y * b->y;
         if (fabs(bend) < fabs(shift)) {
@@ -249,9 +250,9 @@ static int64_t beyond(const walk *w, int64_t middle, int misses) {
 /* Shrinks the bracket formed by the last two points to neighbours, of which the good one is the answer. */
 static int close_in(walk *w, double precision, int64_t *rank) {
     point good = met(&w->here) ? w->here : w->before, bad = met(&w->here) ? w->before : w->here;
-    int misses = 0, patience = PATIENCE, repeats = 0;
+    int misses = 0, patience = SEARCH_PATIENCE, repeats = 0;
     for (int64_t width; (width = distance(good.rank, bad.rank)) > 1;) {
-        if (precision > 0.0 && fabs(log_ratio(good.value, bad.value)) <= precision) break;
+        if (precision > 0.0 && fabs(log_cost_ratio(good.value, bad.value)) <= precision) break;
         const int64_t low = least(good.rank, bad.rank), high = most(good.rank, bad.rank);
         int64_t next = low + width / 2;
         if (misses < patience)

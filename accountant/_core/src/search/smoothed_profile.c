@@ -15,9 +15,9 @@
 /* how far, as a logarithm, delta may be below the integral's scale: doubles have no more digits; digits more for
  * the sum of the moduli, which is a little above that scale */
 #define MOST_CANCELLED 24.0
-#define SPARE 3.0
+#define SPARE_WIDTH 3.0
 /* nodes times points: less time than a contour's */
-#define MOST_WORK 4e5
+#define SMOOTHED_MOST_WORK 4e5
 /* the rate over b, or its inverse, of what cannot be the profile */
 #define MOST_RATE 6.0
 
@@ -74,8 +74,8 @@ static int sum_terms(const acct_contour *k, const acct_tilted_law *law, const li
 /* Sets the window, without the losses far above epsilon, the distance, and the log of the sum of the moduli there.
  * The distance is that of the saddle point, or between that and the rate, where it is known: it may miss it by
  * far. */
-static int find_line(acct_tilted_law *law, const acct_step *step, double rate, line *at, acct_window *window,
-                     double *log_sum) {
+static int find_smoothed_line(acct_tilted_law *law, const acct_step *step, double rate, line *at,
+                              acct_window *window, double *log_sum) {
     acct_saddle saddle = {.b = rate};
     *window = acct_plan_window(step, at->steps, ACCT_REMOVE, at->log_delta);
     int status = ACCT_OK;
@@ -99,11 +99,11 @@ int acct_smoothed_profile(acct_workspace *w, const acct_step *step, double steps
     acct_window window;
     acct_moments m;
     double log_sum;
-    int status = find_line(&w->law, step, out->rate, &at, &window, &log_sum);
+    int status = find_smoothed_line(&w->law, step, out->rate, &at, &window, &log_sum);
     if (status) return status;
     k->b = at.b;
     const double cancelled = acct_max(log_sum - log_delta, 0.0);
-    at.digits = digits + cancelled + SPARE;
+    at.digits = digits + cancelled + SPARE_WIDTH;
     const double h =
         acct_min(WIDTH / at.b, epsilon / reach_of(digits - log_delta)); /* near 0 the profile is large */
     const double y_last = reach_of(at.digits) / h, period = period_of(&at, &w->law);
@@ -113,7 +113,7 @@ int acct_smoothed_profile(acct_workspace *w, const acct_step *step, double steps
     if (!(points <= ACCT_MAX_POINTS)) return ACCT_EPRECISION;
     k->count = (int)points;
     status = acct_tilted_law_set(&w->law, step, &window, 1.0 + at.b, y_last, -at.digits - log(steps));
-    if (status || !(points * w->law.count <= MOST_WORK)) return ACCT_EPRECISION;
+    if (status || !(points * w->law.count <= SMOOTHED_MOST_WORK)) return ACCT_EPRECISION;
     acct_tilted_law_moments(&w->law, 1.0 + at.b, 1, &m);
     acct_characteristic_sum_set(&w->cf, &w->law, &m);
     acct_characteristic_sum_step(&w->cf, k->dy);
