@@ -86,7 +86,8 @@ class Watch:
         self.passes = 0
         self._scale = _scale(optimizer)
         self._recorded = self._updating = False
-        self._trained, self._before, self._unchanged = optimizer.params, [], 0
+        self._trained, self._unchanged = optimizer.params, 0
+        self._before: list[Any] = []
         self.reset()
 
     def reset(self) -> None:
