@@ -19,6 +19,11 @@ NOISE_MARK = "not private: seeded, so the noise can be recomputed"
 BATCHES_MARK = "not private: seeded, so the batches can be recomputed"
 MASKS_MARK = "not private: seeded, so what a model drops out can be recomputed"
 
+UNCHANGED = (
+    "the model's parameters did not change in two steps, which were charged: give the optimiser the"
+    " parameters of this model, as they are after adapters were put in, and call its step"
+)
+
 # Those whose steps are drawn independently, so that each is a release by itself.
 _INDEPENDENT_STEPS = (
     sampling.FixedSizeSampler,

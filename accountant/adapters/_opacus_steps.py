@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,7 +21,7 @@ from opacus.optimizers import (
 )
 
 from accountant.adapters import _opacus_clipping as ghost
-from accountant.adapters._observer import MASKS_MARK, NOISE_MARK, Run, mark
+from accountant.adapters._observer import MASKS_MARK, NOISE_MARK, UNCHANGED, Run, mark
 from accountant.adapters._opacus_clipping import clip_and_sum, keep_apart
 from accountant.adapters._opacus_draws import Draw, Draws, States, state
 from accountant.adapters._torch_observer import Contents, refuse_moved, seed_known
@@ -85,6 +86,8 @@ class Watch:
         self.passes = 0
         self._scale = _scale(optimizer)
         self._recorded = self._updating = False
+        self._trained, self._unchanged = optimizer.params, 0
+        self._before: list[Any] = []
         self.reset()
 
     def reset(self) -> None:
@@ -169,9 +172,15 @@ class Watch:
         """Let the inner optimiser update the parameters, if the ledger holds the step."""
         _refuse_unrecorded(self._recorded)
         self._recorded, self._updating = False, True
+        self._before = [_some(p) for p in self._trained]
 
     def end(self) -> None:
-        """Let the inner optimiser update nothing more."""
+        """Let the inner optimiser update nothing more; warn where two updates changed nothing."""
+        if self._updating:
+            same = map(torch.equal, self._before, map(_some, self._trained))
+            self._unchanged = self._unchanged + 1 if all(same) else 0
+            if self._unchanged == 2:
+                warnings.warn(UNCHANGED, stacklevel=3)
         self._updating = False
 
     def updating(self, *_: Any) -> None:
@@ -338,6 +347,11 @@ def adds_noise(optimizer: Any) -> bool:
         return False
     sharded = isinstance(optimizer, FSDPOptimizerFastGradientClipping)
     return sharded or getattr(optimizer, "rank", 0) == 0
+
+
+def _some(p: Any) -> Any:
+    """Return a copy of some numbers of a parameter, of which noise changes every one."""
+    return (p.to_local() if hasattr(p, "to_local") else p).detach().flatten()[:16].clone()
 
 
 def _scale(optimizer: Any) -> tuple[str, Any]:

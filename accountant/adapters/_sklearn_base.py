@@ -60,7 +60,12 @@ if TYPE_CHECKING:
     class MetaEstimatorMixin:
         """An estimator of estimators."""
 else:
-    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.base import (  # noqa: F401 (for the other files on estimators)
+        BaseEstimator,
+        ClassifierMixin,
+        MetaEstimatorMixin,
+        RegressorMixin,
+    )
 
 COMPLEX = (np.complex64, np.complex128)  # which scikit-learn refuses in its own words
 

@@ -13,7 +13,7 @@ from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from accountant import checks
-from accountant.adapters._observer import INDEPENDENT_NOISE, Run, average, mark, step_of
+from accountant.adapters._observer import INDEPENDENT_NOISE, UNCHANGED, Run, average, mark, step_of
 from accountant.adapters._torch_observer import Contents, Randomness, kept, refuse_moved
 from accountant.adapters._torch_workers import Workers
 from accountant.adapters.torch_units import UnitBatch
@@ -38,11 +38,6 @@ _CLIPPING_NORM = checks.Argument(
 )
 
 
-_UNCHANGED = (
-    "the model's parameters did not change in two steps, which were charged: give the optimiser"
-    " the parameters of this model, as they are after adapters were put in, and call its"
-    " step"
-)
 _UNWRAP = "Call the module that DistributedDataParallel wraps: release() adds up for all workers"
 
 
@@ -264,7 +259,7 @@ class PrivateSteps:
         if before is not None:
             self._unchanged = 0 if before.moved() else self._unchanged + 1
             if self._unchanged == 2:
-                warnings.warn(_UNCHANGED, stacklevel=3)
+                warnings.warn(UNCHANGED, stacklevel=3)
 
     def _clear(self) -> None:
         for module in self._modules:

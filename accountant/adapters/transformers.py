@@ -35,7 +35,7 @@ _PUBLIC = frozenset(
     }
 )
 # TRL's trainers whose loss for a record depends on that record alone.
-_OF_TRL = frozenset({"DPOTrainer", "RewardTrainer", "SFTTrainer", "_BaseTrainer"})
+_OF_TRL = frozenset({"DPOTrainer", "SFTTrainer", "_BaseTrainer"})
 
 
 class PrivacyCallback(TrainerCallback, ExportableState):  # type: ignore[misc]

@@ -291,3 +291,37 @@ def test_the_example_trains_adapters_to_a_budget(tmp_path):
     assert "one sequence" in (tmp_path / "statement.html").read_text()
     assert (tmp_path / "adapter" / "adapter_model.safetensors").exists()
     assert not (tmp_path / "adapter" / "model.safetensors").exists()
+
+
+def test_opacus_without_a_wrapper_in_the_trainer_of_hugging_face(tmp_path):
+    opacus = pytest.importorskip("opacus")
+    import accountant.adapters.opacus  # noqa: F401 (registers)
+
+    adapted = peft.get_peft_model(model(), lora())
+    rows = [torch.arange(8) + k % 10 for k in range(60)]
+    data = [{"input_ids": row, "labels": row} for row in rows]
+    engine = opacus.PrivacyEngine(accountant="exact")
+    trained = [p for p in adapted.parameters() if p.requires_grad]
+    _, optimizer, loader = engine.make_private(
+        module=adapted, optimizer=torch.optim.SGD(trained, lr=0.1), max_grad_norm=1.0,
+        data_loader=torch.utils.data.DataLoader(data, batch_size=10), noise_multiplier=1.0,
+        wrap_model=False,
+    )  # fmt: skip
+
+    class Clears(transformers.TrainerCallback):
+        def on_step_end(self, *_, **__):
+            optimizer.zero_grad()  # the Trainer clears the model's gradients alone
+
+    arguments = transformers.TrainingArguments(
+        str(tmp_path), max_steps=5, report_to=[], use_cpu=True, disable_tqdm=True,
+        save_strategy="no", max_grad_norm=0.0, remove_unused_columns=False,
+    )  # fmt: skip
+    trainer = transformers.Trainer(
+        model=adapted, args=arguments, train_dataset=data, optimizers=(optimizer, None),
+        callbacks=[Clears()],
+    )  # fmt: skip
+    trainer.get_train_dataloader = lambda: loader
+    trainer.train()
+    ((noise, rate, steps),) = engine.accountant.history
+    assert (noise, steps) == (1.0, 5)
+    assert engine.get_epsilon(DELTA) == ac.get_epsilon(rate, noise, steps, DELTA)

@@ -2,6 +2,7 @@
 
 import copy
 import re
+import warnings
 
 import pytest
 
@@ -101,6 +102,18 @@ def test_two_runs_on_one_model_without_a_wrapper():
         torch.nn.functional.mse_loss(made.model(x), y).backward()
         optimizer.step()
     assert len(engine.accountant) == 5
+
+
+def test_weights_that_do_not_change_are_told():
+    made = make(records(100, True), noise_multiplier=1.0)  # the learning rate is 0
+    with pytest.warns(UserWarning, match="did not change in two steps"):
+        plain(made)
+    for group in made.optimizer.param_groups:
+        group["lr"] = 0.1
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        plain(made)
+    assert not [each for each in told if "did not change" in str(each.message)]
 
 
 # Half precision.

@@ -155,7 +155,7 @@ ROWS = [
         callback,
     ),
     (
-        "TRL (SFT, DPO, reward)", "trl", CALLBACK, "as above; padding-free batches are a unit's",
+        "TRL (SFT, DPO)", "trl", CALLBACK, "as above; padding-free batches are a unit's",
         "packing, shuffling, KTO, GRPO, RLOO and others whose losses pair records", callback,
     ),
     (

@@ -9,6 +9,8 @@ from mpmath import mp, mpf
 
 import accountant as ac
 from accountant.derived import AnyOf, FirstAboveThreshold
+from accountant.learn.selection import draw_runs
+from accountant.noise import SecureGenerator
 
 BASE = ac.Gaussian(2.0)
 REPLACE = ac.NeighbouringRelation.REPLACE_ONE
@@ -154,3 +156,11 @@ def test_a_setting_drawn_at_random_costs_no_more_than_the_cap(p, weights):
         for epsilon in (0.0, 0.5, 1.0):
             exact = hockey_stick(one, other, above_exp(epsilon))
             assert exact <= Fraction(cap.delta(epsilon))
+
+
+def test_runs_until_a_threshold_are_a_geometric_number():
+    geometric = ac.BestOfRuns(BASE, 0.25, eta=1.0)
+    above = FirstAboveThreshold(BASE, 0.25)
+    for seed in range(30):
+        one, other = (draw_runs(each, SecureGenerator(seed)) for each in (above, geometric))
+        assert one == other
