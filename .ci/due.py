@@ -36,6 +36,10 @@ FRONT_ENDS = {
 OTHERS = {
     "peers": ((*BUILD, "accountant", "tests/cross_cutting/test_peers.py", "benchmarks"), 400),
     "federations": ((*BUILD, "accountant", "examples", "tests/adapters", "tests/examples"), 600),
+    "statistics": (
+        (*BUILD, "accountant", "tests/statistics", "tests/adapters", "tests/noise"),
+        700,
+    ),
     "pythons": ((*BUILD, "accountant", "tests"), 900),
     "planted": ((*BUILD, "accountant", "tests", "verifier"), 1800),
     "sweeps": ((*BUILD, "accountant", "tests", "verifier"), 3600),

@@ -17,6 +17,7 @@ all parts known by their Rényi curve alone  Rényi divergences at the best orde
 a curve alone beside other parts            the same where all have a curve, the curve's profile
                                             on the grid with the others, and both groups apart
 parts that only add a bounded δ             the analysis of the others, and that δ
+sparse histograms beside other parts        the worst number of new keys (``hidden keys``)
 ==========================================  ==================================================
 """
 
@@ -30,6 +31,7 @@ from accountant.analyses.by_groups import ByGroups, groups_of
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
 from accountant.analyses.exchange import ExchangeContour
 from accountant.analyses.gaussian_mixtures import MixtureContour
+from accountant.analyses.hidden_keys import HiddenKeys, has_hidden_keys
 from accountant.analyses.lone_losses import LoneLosses
 from accountant.analyses.mixture_compositions import MixedContour, fits
 from accountant.analyses.overflow_counts import OverflowContour, has_few_overflows
@@ -67,6 +69,8 @@ def solver(parts: Parts, joint: JointPair, *, upper_alone: bool = False) -> Solv
     ``joint`` computes one pair for several releases on one sample, from their answers.
     ``upper_alone`` tells that lower ends are not asked for: a grid then needs half of its work.
     """
+    if has_hidden_keys(parts):
+        return HiddenKeys(parts, partial(cached_solver, joint=joint), joint)
     if is_one_of_losses(parts):
         return LoneLosses(parts)
     if without_parts_apart(parts)[0] != parts:

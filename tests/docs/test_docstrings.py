@@ -29,6 +29,7 @@ NEEDS = {
     "accountant.adapters.lightning": "lightning",
     "accountant.adapters.nvflare": "nvflare",
     "accountant.adapters.opacus": "opacus",
+    "accountant.adapters.pipeline_dp": "pipeline_dp",
     "accountant.adapters.torch_steps": "torch",
     "accountant.adapters.torch_units": "torch",
     "accountant.adapters.transformers": "transformers",
