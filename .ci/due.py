@@ -37,6 +37,10 @@ OTHERS = {
     "peers": ((*BUILD, "accountant", "tests/cross_cutting/test_peers.py", "benchmarks"), 400),
     "federations": ((*BUILD, "accountant", "examples", "tests/adapters", "tests/examples"), 600),
     "frameworks": ((*BUILD, "accountant", "examples", "tests/adapters", "docs/adapters.md"), 900),
+    "statistics": (
+        (*BUILD, "accountant", "tests/statistics", "tests/adapters", "tests/noise"),
+        700,
+    ),
     "pythons": ((*BUILD, "accountant", "tests"), 900),
     "planted": ((*BUILD, "accountant", "tests", "verifier"), 1800),
     "sweeps": ((*BUILD, "accountant", "tests", "verifier"), 3600),

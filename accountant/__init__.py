@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from accountant import sampling as sampling
     from accountant.analyses.profile import Profile
     from accountant.calibration.any_mechanism import calibrate
+    from accountant.calibration.threshold import smallest_threshold
     from accountant.certificates import Certificate, certificate
     from accountant.compare import compare_samplers
     from accountant.composition import Composition, parallel
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
         RenyiCurve,
         ReportNoisyMax,
         Skellam,
+        SparseHistogram,
         TruncatedCDP,
     )
     from accountant.mechanisms.base import Explanation
@@ -104,10 +106,12 @@ _LATER = {
         "RenyiCurve",
         "ReportNoisyMax",
         "Skellam",
+        "SparseHistogram",
         "TruncatedCDP",
     ),
     "accountant.sampling.poisson": ("PoissonSampled",),
     "accountant.calibration.any_mechanism": ("calibrate",),
+    "accountant.calibration.threshold": ("smallest_threshold",),
 }
 # Packages and modules that are attributes without an import of their own.
 _PACKAGES = {
@@ -165,6 +169,7 @@ __all__ = [
     "ReportNoisyMax",
     "ShuffleModel",
     "Skellam",
+    "SparseHistogram",
     "TruncatedCDP",
     "UnsupportedError",
     "calibrate",
@@ -180,6 +185,7 @@ __all__ = [
     "get_rdp",
     "parallel",
     "sampling",
+    "smallest_threshold",
 ]
 
 

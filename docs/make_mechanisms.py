@@ -24,6 +24,7 @@ MECHANISMS = [
     ac.ExponentialMechanism(0.2),
     ac.ReportNoisyMax(10.0, "exponential"),
     ac.AboveThreshold(10.0, query_scale=40.0),
+    ac.SparseHistogram(ac.Gaussian(12.0), threshold=70.0, max_partitions=5),
     ac.BestOfRuns(ac.Gaussian(10.0), 0.25),
     ac.BestOfPoissonRuns(ac.Gaussian(10.0), 4.0),
     SmoothSensitivityGaussian(20.0, smoothness=0.005),

@@ -18,6 +18,7 @@ all parts known by their Rényi curve alone  Rényi divergences at the best orde
 a curve alone beside other parts            the same where all have a curve, the curve's profile
                                             on the grid with the others, and both groups apart
 parts that only add a bounded δ             the analysis of the others, and that δ
+sparse histograms beside other parts        the worst number of new keys (``hidden keys``)
 ==========================================  ==================================================
 """
 
@@ -30,6 +31,7 @@ from accountant.analyses.by_groups import Apart, ByGroups, failing_parts, groups
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
 from accountant.analyses.exchange import ExchangeContour
 from accountant.analyses.gaussian_mixtures import MixedContour, MixtureContour, fits
+from accountant.analyses.hidden_keys import HiddenKeys, has_hidden_keys
 from accountant.analyses.overflow_counts import OverflowContour, has_few_overflows
 from accountant.analyses.replacement_beside import BesideGame, plays_beside
 from accountant.analyses.replacement_steps import ReplacementGame, plays
@@ -64,6 +66,8 @@ def solver(parts: Parts, joint: JointPair) -> Solver:
 
     ``joint`` computes one pair for several releases on one sample, from their answers.
     """
+    if has_hidden_keys(parts):
+        return HiddenKeys(parts, partial(cached_solver, joint=joint), joint)
     if failing_parts(parts):
         return Apart(parts, partial(_whole, joint=joint))
     return _whole(parts, joint)

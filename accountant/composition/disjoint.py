@@ -113,7 +113,7 @@ class AdaptiveParallel(_Branches):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return one pair a direction that dominates every branch."""
-        found = [branch.pairs() for branch in self.branches]
+        found = [branch.adaptively().pairs() for branch in self.branches]
         # Of a single release: nothing comes before it that its sets could depend on.
         alone = problems_or_none(Parallel(self.branches))
         remove = worst((pairs[0] for pairs in found), alone)

@@ -18,6 +18,7 @@ from accountant.mechanisms.selection import AboveThreshold, ExponentialMechanism
 from accountant.mechanisms.shuffling import ShuffledResponses
 from accountant.mechanisms.skellam import Skellam
 from accountant.mechanisms.smooth import SmoothSensitivityGaussian
+from accountant.mechanisms.sparse_histogram import SparseHistogram
 from accountant.mechanisms.stated_guarantees import ApproximateDP, PureDP, RandomizedResponse
 from accountant.mechanisms.user_defined import DominatingPMFs, LossDistribution
 from accountant.pairs.base import DominatingPair, GaussianPart, Masses
@@ -49,5 +50,6 @@ __all__ = [
     "ShuffledResponses",
     "Skellam",
     "SmoothSensitivityGaussian",
+    "SparseHistogram",
     "TruncatedCDP",
 ]

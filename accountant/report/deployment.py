@@ -37,7 +37,7 @@ _WORDS = {
     "outside": "",
     "documentation": "",
 }
-FIELDS = ("title", "unit", "records", "user_records", "model", "tuning", "outside")
+FIELDS = ("title", "unit", "records", "user_records", "owners", "model", "tuning", "outside")
 
 _RECORDS = checks.integers("records", 1, 2**53, "It is the public number of records")
 
@@ -54,6 +54,9 @@ class Deployment:
         The number of records, *only where it is public*: δ is compared with one over it.
     user_records : int, optional
         The largest number of records of one person; above 1 the statement adds a person's ε.
+    owners : int, optional
+        Where a record may belong to several people: the largest number of kept records of one of
+        them, as of :func:`accountant.statistics.bound_owners`.
     model : {"central", "local", "shuffle", "federated"}
         Who must be trusted. "central", the weakest claim, unless another one is stated.
     tuning : str
@@ -71,6 +74,7 @@ class Deployment:
     unit: str = _WORDS["unit"]
     records: int | None = None
     user_records: int | None = None
+    owners: int | None = None
     model: str = "central"
     tuning: str = ""
     outside: str = ""
@@ -88,6 +92,9 @@ class Deployment:
         if self.user_records is not None:
             checked = checks.whole(checks.USER_RECORDS, self.user_records)
             object.__setattr__(self, "user_records", checked)
+        if self.owners is not None:
+            most = checks.whole(checks.USER_RECORDS.renamed("owners"), self.owners)
+            object.__setattr__(self, "owners", most)
         if not isinstance(self.registry, Mapping):
             raise ArgumentTypeError(
                 f"registry must be a mapping of fields; got {type(self.registry).__name__}"
@@ -128,6 +135,13 @@ class Deployment:
 
     def user_words(self) -> str:
         """Say what the numbers mean for a person with several records."""
+        if self.owners is not None:
+            return (
+                "A record may belong to several people; who owns which record is public, and is not"
+                f" protected. At most {self.owners:,} of the records that were kept are of one"
+                " person; what the ε above is of a person, it is for the contents of all of them"
+                " only where each mechanism was stated for such a group."
+            )
         if self.user_records is None:
             return (
                 "Not stated how many records one person can have. With more than one, the"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from accountant.composition import AdaptiveParallel, Composition, Parallel
-from accountant.mechanisms import Mechanism
+from accountant.mechanisms import Mechanism, SparseHistogram
 
 # Theorems of the analyses.
 _THEOREMS = {
@@ -21,6 +21,8 @@ _THEOREMS = {
     ),
     "exchange contour": ("1", "2", "D21", "D22", "E7"),
     "overflow contour": ("1", "2", "14", "16", "S13", "S21", "S25"),
+    "hidden keys": ("N1", "N2", "N3", "N6", "N10", "N11", "N12", "N15"),
+    "laplace": ("N15",),
     "grid": ("G1", "G2", "G7", "M20"),
     "replacement game": ("1", "2", "S17", "S18", "S19", "S20", "S22", "E1", "G1", "G2", "G4"),
     "renyi": ("M12", "C7"),
@@ -65,6 +67,19 @@ _ALWAYS = (
         " chosen from earlier outputs (L1); stopping early is allowed."
     ),
 )
+# Of different histograms, the first are described.
+MOST_TOLD = 20
+_HISTOGRAMS = (
+    (
+        "Contributions to histograms were bounded before anything was counted, by a choice among"
+        " each unit's own rows alone (N13), and only keys that some unit has were given noise."
+    ),
+    (
+        "The histograms of one release (one line of the releases) were all fixed before the first"
+        " of them was made (N10). Lines of the releases may depend on those before: if there are"
+        " several, each histogram is charged at its worst (N11)."
+    ),
+)
 _BUDGET = (
     "The budget {budget!r} limited the ledger, and each release was recorded before it was made."
 )
@@ -85,7 +100,7 @@ def inner(mechanism: Mechanism) -> Iterator[Mechanism]:
     elif isinstance(mechanism, (AdaptiveParallel, Parallel)):
         for branch in mechanism.branches:
             yield from inner(branch)
-    for name in ("mechanism", "base"):
+    for name in ("mechanism", "base", "noise", "beside"):
         if isinstance(wrapped := getattr(mechanism, name, None), Mechanism):
             yield from inner(wrapped)
 
@@ -133,3 +148,13 @@ def assumptions(mechanisms: list[Mechanism], budget: object) -> tuple[str, ...]:
     if budget is not None:
         found.append(_BUDGET.format(budget=budget))
     return tuple(found)
+
+
+def histograms(mechanisms: Iterable[Mechanism]) -> tuple[str, ...]:
+    """Return what was assumed of the users of histograms, and what became of other keys."""
+    parts = (part for mechanism in mechanisms for part in inner(mechanism))
+    found = dict.fromkeys(part for part in parts if isinstance(part, SparseHistogram))
+    if not found:
+        return ()
+    told = [f"{part!r}: {part.in_words()}" for part in list(found)[:MOST_TOLD]]
+    return (*told, *_HISTOGRAMS)

@@ -285,7 +285,10 @@ def statement(
         total=len(ledger),
         certificate=enclosed,
         tone=tone(spent["headline"].epsilon),
-        assumptions=facts.assumptions(list(kinds), budget),
+        assumptions=(
+            *facts.assumptions(list(kinds), budget),
+            *facts.histograms(mechanism for mechanism, _ in counts),
+        ),
         theorems=tuple(used),
         attained=_attained(counts),
         not_private=_not_private(history),

@@ -138,6 +138,7 @@ GIVEN = {
     "matrix_mechanisms.md": of_matrices,
     "pate_and_selection.md": of_pate,
     "samplers.md": dict,
+    "statistics.md": dict,
     "trainers.md": of_trainers,
 }
 

@@ -27,6 +27,7 @@ NEEDS = {
     "accountant.adapters.nvflare": "nvflare",
     "accountant.adapters.opacus": "opacus",
     "accountant.adapters.pfl": "pfl",
+    "accountant.adapters.pipeline_dp": "pipeline_dp",
     "accountant.adapters.torch_steps": "torch",
     "accountant.adapters.torch_units": "torch",
     "accountant.adapters.transformers": "transformers",

@@ -50,6 +50,7 @@ PACKAGES = (
     "accountant.plots",
     "accountant.report",
     "accountant.sampling",
+    "accountant.statistics",
     "accountant.store",
 )
 WORD = re.compile(r"DP(?=[A-Z])|[A-Z]+s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")

@@ -30,6 +30,7 @@ PACKAGES = (
     "accountant.mechanisms",
     "accountant.noise",
     "accountant.sampling",
+    "accountant.statistics",
     "accountant.store",
 )
 

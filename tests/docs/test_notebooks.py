@@ -25,13 +25,17 @@ def test_a_notebook_runs(page, capsys):
     if page.stem == "audit_a_trainer":
         assert told.count("REFUTED") == 1
         assert names["report"].epsilon_lower < names["report"].epsilon_claimed
+    if page.stem == "unknown_keys":
+        assert names["ledger"].epsilon(1e-6) <= 1.0
+        assert min(names["counts"][key] for key in names["released"].keys) > 1
+        assert "left out without a trace" in told
     if page.stem == "budget_for_a_year":
         assert "would exceed" in told
 
 
-def test_there_are_six_and_the_site_lists_them():
+def test_there_are_seven_and_the_site_lists_them():
     index = (DOCS / "index.md").read_text()
-    assert len(PAGES) == 6
+    assert len(PAGES) == 7
     for page in PAGES:
         assert f"notebooks/{page.stem}" in index
         assert len(cells(page)) >= 2

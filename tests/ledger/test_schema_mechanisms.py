@@ -58,6 +58,8 @@ EXAMPLES = [
     m.ExponentialMechanism(0.4),
     m.ReportNoisyMax(0.4),
     m.AboveThreshold(4.0, query_scale=8.0),
+    m.SparseHistogram(m.Gaussian(6.0), threshold=36.0, max_partitions=3, minimum=2),
+    m.SparseHistogram(m.Laplace(2.0), threshold=15.5, beside=m.Gaussian(4.0), adaptive=True),
     accountant.BestOfRuns(m.Gaussian(4.0), 0.1, eta=0.0),
     accountant.BestOfPoissonRuns(m.Laplace(4.0), 3.0),
     accountant.BestOfRuns([m.Laplace(4.0), m.Gaussian(9.0)], 0.1),

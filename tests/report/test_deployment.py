@@ -42,3 +42,11 @@ def test_sampling_is_put_into_words():
     fixed = FixedSizeSampled(2.0, batch_size=10, dataset_size=100)
     assert sampling_words(fixed, None) == "each step uses 10 of 100 records"
     assert sampling_words(ac.Gaussian(1.0), 7) == ""
+
+
+def test_records_of_several_people_are_named():
+    told = Deployment(owners=5).user_words()
+    assert "who owns which record is public" in told
+    assert "At most 5 of the records" in told
+    with pytest.raises(ac.DomainError, match="owners"):
+        Deployment(owners=0)

@@ -548,3 +548,25 @@ def test_a_page_says_how_many_of_very_many_labels_it_leaves_out():
     for page in (made.html(), made.markdown()):
         assert "query 99x; and 1,134 more" in page
         assert "query 100x" not in page
+
+
+def test_a_histogram_says_whose_counts_it_has_and_what_becomes_of_other_keys():
+    zips = ac.SparseHistogram(
+        ac.DiscreteGaussian(17.5, sensitivity=2), threshold=112.0, max_partitions=5, minimum=3
+    )
+    ledger = ac.Accountant()
+    ledger.compose(zips + ac.SparseHistogram(ac.DiscreteLaplace(2.0), threshold=40.0, max_rows=4))
+    made = statement(ledger, 1e-8)
+    told = " ".join(made.assumptions)
+    for words in (
+        "at most 5 keys and moves the count of each by at most 2",
+        "noisy count is at least 112 and at least 3 units have it",
+        "left out without a trace",
+        "at most 4 rows, under any keys",
+    ):
+        assert words in told
+        assert words in made.html()
+    assert "each unit's own rows alone (N13)" in told
+    assert "all fixed before the first of them was made (N10)" in told
+    assert {"N1", "N10", "M13"} <= set(made.theorems)
+    assert "It may depend on earlier outputs" in zips.adaptively().in_words()

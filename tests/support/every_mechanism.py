@@ -86,6 +86,10 @@ PLAIN = (
     by_density(infinite=1e-10),
     m.SmoothSensitivityGaussian(5.0, smoothness=0.01),
     m.DominatedBy(2 * m.Gaussian(2.0)),
+    m.SparseHistogram(m.Gaussian(6.0), threshold=36.0, max_partitions=3),
+    m.SparseHistogram(m.Laplace(2.0), threshold=15.0, beside=m.Gaussian(4.0)),
+    m.SparseHistogram(m.DiscreteLaplace(2.0), threshold=20.0, max_rows=3),
+    m.SparseHistogram(m.Gaussian(4.0), threshold=22.0, max_partitions=4, adaptive=True),
     ObjectivePerturbation("Logistic()", data_norm=1.0, regularization=2.0, noise=3.0),
 )
 DERIVED = (

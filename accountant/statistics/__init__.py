@@ -1,0 +1,21 @@
+"""Counts and sums by keys that are not known in advance: bound contributions, draw, charge.
+
+``contributions`` bounds what each user adds, where the rows are: in pandas, Polars, DuckDB or
+PySpark by narwhals, in Dask by a function of its own. ``release`` draws the noise of a sparse
+histogram, drops the keys below its threshold and charges a ledger. ``owners`` bounds records that
+belong to several people.
+"""
+
+from accountant.statistics.contributions import bounded_counts, bounded_counts_dask, keyed_hash
+from accountant.statistics.owners import bound_owners
+from accountant.statistics.release import FixedPlan, HistogramRelease, release_histogram
+
+__all__ = [
+    "FixedPlan",
+    "HistogramRelease",
+    "bound_owners",
+    "bounded_counts",
+    "bounded_counts_dask",
+    "keyed_hash",
+    "release_histogram",
+]

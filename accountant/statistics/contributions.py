@@ -1,0 +1,333 @@
+"""Bounds on what each user adds to counts by key, computed where the rows are."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from accountant import checks
+from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
+
+# Products of two residues modulo it are 64-bit integers in every engine.
+PRIME = 2**31 - 1
+# Integers up to it are doubles, into which pandas turns a column with a missing value.
+LARGEST_DOUBLE = 2.0**53
+# Names of columns that are added, and taken away again.
+ADDED = "_accountant_"
+
+
+class _Bounds(NamedTuple):
+    """The checked arguments of a bounded count."""
+
+    unit: str
+    key: str
+    max_partitions: int
+    max_per_partition: int
+    order: str | None
+    value: str | None
+    between: tuple[int, int]
+    seed: int
+
+
+def bounded_counts(
+    rows: Any,
+    *,
+    unit: str,
+    key: str,
+    max_partitions: int,
+    max_per_partition: int = 1,
+    order: str | None = None,
+    value: str | None = None,
+    between: tuple[int, int] | None = None,
+    seed: int = 0,
+) -> Any:
+    """Count rows by key, each unit in at most so many keys and so many rows a key.
+
+    Parameters
+    ----------
+    rows : DataFrame or LazyFrame of pandas, Polars, DuckDB or PySpark
+        One row an event; anything that narwhals reads.
+    unit, key : str, keyword only
+        The columns that say whom a row belongs to and under which key it counts: integers, or any
+        type with ``order``. Rows without one of them are left out.
+    max_partitions : int, keyword only
+        The largest number of keys of one unit, >= 1.
+    max_per_partition : int, keyword only
+        The largest number of rows of one unit under one key, >= 1.
+    order : str, optional, keyword only
+        A column by which a unit's keys are chosen, the least first: a function of unit and key, as
+        :func:`keyed_hash` makes one. None takes a hash of the two integers.
+    value : str, optional, keyword only
+        A column of integers that is summed, too, each clipped to ``between``.
+    between : (int, int), optional, keyword only
+        The ends that values are clipped to; needed with ``value``.
+    seed : int, keyword only
+        Of the hash. It need not be secret: any choice among a unit's own rows is sound.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``key``, ``count`` and with a value ``sum``, one row a key that is present: of
+        pandas or Polars as the rows were, of Arrow from DuckDB and PySpark.
+
+    Raises
+    ------
+    UnsupportedError
+        narwhals is not installed, or the frame is Dask's: see :func:`bounded_counts_dask`.
+    ArgumentTypeError, DomainError
+        An argument, or the type of a column.
+
+    Notes
+    -----
+    *Guarantee.* Which rows stay is a function of a unit's own rows, so that two tables which
+    differ in one unit have counts that differ in at most ``max_partitions`` keys, each by at most
+    ``max_per_partition`` (docs/theorems_statistics.md, Theorem N13); a sum by at most
+    ``max_per_partition`` times the larger end. The counts are the same in every engine.
+
+    *Algorithm.* Two group-bys and a window, or two, which the engine runs.
+    """
+    bounds = _checked(unit, key, max_partitions, max_per_partition, order, value, between, seed)
+    frame = _frame(rows)
+    try:
+        return frame_counts(frame, bounds).to_native()
+    except NotImplementedError as error:
+        raise UnsupportedError(
+            f"rows must be of an engine with windows, as Polars and DuckDB; a {type(rows).__name__}"
+            " has none. Both of them read what it holds"
+        ) from error
+
+
+def bounded_counts_dask(
+    rows: Any,
+    *,
+    unit: str,
+    key: str,
+    max_partitions: int,
+    max_per_partition: int = 1,
+    order: str | None = None,
+    value: str | None = None,
+    between: tuple[int, int] | None = None,
+    seed: int = 0,
+) -> Any:
+    """Count rows by key as :func:`bounded_counts` does, in a DataFrame of Dask.
+
+    Dask has no windows: the rows are shuffled by unit, so that each part has all rows of its units
+    and is bounded by itself; the counts of the parts are added up.
+
+    Parameters
+    ----------
+    rows : dask.dataframe.DataFrame
+        One row an event.
+    unit, key, max_partitions, max_per_partition, order, value, between, seed
+        As in :func:`bounded_counts`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As there.
+    """
+    bounds = _checked(unit, key, max_partitions, max_per_partition, order, value, between, seed)
+    names = [name for name in (unit, key, order, value) if name is not None]
+    # A missing unit has no place in a shuffle.
+    parts = rows[names].dropna(subset=[unit, key]).shuffle(on=unit).to_delayed()
+    dask: Any = import_module("dask")
+    count = dask.delayed(_pandas_counts)
+    counted = dask.compute(*[count(part, bounds) for part in parts])
+    together = import_module("pandas").concat([part for part in counted if len(part)] or counted)
+    return together.groupby(key, as_index=False).sum()
+
+
+def keyed_hash(units: Iterable[object], keys: Iterable[object], secret: bytes) -> list[int]:
+    """Return a hash of each pair of a unit and a key, by BLAKE2: the column ``order`` of text.
+
+    Parameters
+    ----------
+    units, keys : iterable
+        Of one length; hashed as their texts.
+    secret : bytes
+        At most 64 bytes; the same on every machine.
+
+    Returns
+    -------
+    list of int
+        In [0, 2**63).
+    """
+    found = []
+    for pair in zip(units, keys, strict=True):
+        text = b"".join(
+            len(part).to_bytes(8, "big") + part for part in (str(each).encode() for each in pair)
+        )
+        digest = hashlib.blake2b(text, digest_size=8, key=secret).digest()
+        found.append(int.from_bytes(digest, "big") >> 1)
+    return found
+
+
+def frame_counts(frame: Any, bounds: _Bounds) -> Any:
+    """Return the counts of a narwhals frame, collected."""
+    import narwhals as nw
+
+    lazy = _whole_rows(_of_one_type(frame, bounds).lazy(), bounds)
+    unit, key = bounds.unit, bounds.key
+    n, total, place = ADDED + "n", ADDED + "sum", ADDED + "place"
+    wanted = [nw.len().alias(n)]
+    if bounds.value is not None:
+        lazy = _few_rows(lazy, bounds)
+        wanted.append(nw.col(bounds.value).sum().alias(total))
+    if bounds.order is not None:
+        wanted.append(nw.col(bounds.order).min().alias(place))
+    pairs = lazy.group_by(unit, key).agg(*wanted)
+    if bounds.order is None:
+        pairs = pairs.with_columns(_hash(nw.col(unit), nw.col(key), bounds.seed).alias(place))
+    rank = nw.col(n).cum_count().over(unit, order_by=[place, key])
+    kept = pairs.with_columns(rank.alias(ADDED + "rank"))
+    kept = kept.filter(nw.col(ADDED + "rank") <= bounds.max_partitions)
+    counts = [nw.col(n).clip(1, bounds.max_per_partition).alias(n)]
+    sums = [nw.col(n).sum().alias("count")]
+    if bounds.value is not None:
+        sums.append(nw.col(total).sum().alias("sum"))
+    found = kept.with_columns(*counts).group_by(key).agg(*sums)
+    # Engines differ in the types of their sums.
+    names = ["count", "sum"][: len(sums)]
+    return found.with_columns(*(nw.col(name).cast(nw.Int64) for name in names)).collect()
+
+
+def _of_one_type(frame: Any, bounds: _Bounds) -> Any:
+    """Drop what is no integer, or no text, from columns of pandas that hold anything.
+
+    A single odd record makes a column such a one, and must not change the others.
+    """
+    import narwhals as nw
+
+    schema = frame.collect_schema()
+    for name in (bounds.unit, bounds.key, *filter(None, (bounds.order, bounds.value))):
+        if schema.get(name) == nw.Object:
+            text = bounds.order is not None and name in (bounds.unit, bounds.key)
+            wanted = [
+                type(each) is str if text else type(each) is int and -(2**63) <= each < 2**63
+                for each in frame[name].to_list()
+            ]
+            frame = frame.filter(wanted)
+            cast = nw.String if text else nw.Int64
+            frame = frame.with_columns(nw.col(name).cast(cast))
+    return frame
+
+
+def _whole_rows(lazy: Any, bounds: _Bounds) -> Any:
+    """Keep the rows that have a unit, a key and a value, as 64-bit integers where they are such.
+
+    Each row by itself: a missing value in one turns a column of pandas into floats.
+    """
+    import narwhals as nw
+
+    schema = lazy.collect_schema()
+    names = [bounds.unit, bounds.key, *filter(None, (bounds.order, bounds.value))]
+    lazy = lazy.select(*dict.fromkeys(names))
+    for name in names:
+        kind = schema[name]
+        lazy = lazy.filter(~nw.col(name).is_null())
+        if kind.is_float():
+            column = nw.col(name)
+            lazy = lazy.filter(
+                (column >= -LARGEST_DOUBLE)
+                & (column <= LARGEST_DOUBLE)
+                & (column == column.floor())
+            )
+        if kind.is_float() or kind.is_integer():
+            lazy = lazy.with_columns(nw.col(name).cast(nw.Int64))
+        elif name == bounds.value or bounds.order is None:
+            raise ArgumentTypeError(
+                f"{name} must be a column of integers; text needs a column to order by, which"
+                " keyed_hash makes"
+            )
+    return lazy
+
+
+def _few_rows(lazy: Any, bounds: _Bounds) -> Any:
+    """Clip the values, and keep at most so many rows of a unit under a key, by a hash of them."""
+    import narwhals as nw
+
+    assert bounds.value is not None
+    value, place, rank = nw.col(bounds.value), ADDED + "place", ADDED + "rank"
+    lazy = lazy.with_columns(value.clip(*bounds.between))
+    # Rows of one hash and value are alike.
+    lazy = lazy.with_columns(_hash(nw.lit(1, nw.Int64), value, bounds.seed + 1).alias(place))
+    over = value.cum_count().over(bounds.unit, bounds.key, order_by=[place, bounds.value])
+    lazy = lazy.with_columns(over.alias(rank))
+    return lazy.filter(nw.col(rank) <= bounds.max_per_partition).drop(place, rank)
+
+
+def _hash(unit: Any, key: Any, seed: int) -> Any:
+    """Return a hash in [0, PRIME) of two integers, by arithmetic that every engine has."""
+    digest = hashlib.sha256(f"accountant contributions {seed}".encode()).digest()
+    a, b, c, d = (1 + int.from_bytes(digest[8 * i : 8 * i + 8]) % (PRIME - 1) for i in range(4))
+
+    def residue(column: Any) -> Any:
+        # The remainder of a negative number is negative in some engines.
+        return (column % PRIME + PRIME) % PRIME
+
+    first = (residue(unit) * a + b) % PRIME
+    second = (residue(key) * c + d) % PRIME
+    return (first * second) % PRIME
+
+
+def _pandas_counts(part: Any, bounds: _Bounds) -> Any:
+    import narwhals as nw
+
+    return frame_counts(nw.from_native(part), bounds).to_native()
+
+
+def _frame(rows: Any) -> Any:
+    """Return the rows as a frame of narwhals."""
+    try:
+        import narwhals as nw
+    except ImportError as error:
+        raise UnsupportedError(
+            "bounded_counts needs narwhals: pip install dp-accountant[statistics]"
+        ) from error
+    if type(rows).__module__.startswith("dask"):
+        raise UnsupportedError("a frame of Dask has no windows; use bounded_counts_dask")
+    try:
+        return nw.from_native(rows)
+    except TypeError as error:
+        raise ArgumentTypeError(
+            f"rows must be a frame that narwhals reads; got a {type(rows).__name__}"
+        ) from error
+
+
+def _checked(
+    unit: object,
+    key: object,
+    max_partitions: object,
+    max_per_partition: object,
+    order: object,
+    value: object,
+    between: object,
+    seed: object,
+) -> _Bounds:
+    names = {"unit": unit, "key": key, "order": order, "value": value}
+    for name, column in names.items():
+        if column is not None or name in ("unit", "key"):
+            checks.instance(name, column, str, "the name of a column")
+    if len({each for each in names.values() if each is not None}) < sum(
+        each is not None for each in names.values()
+    ):
+        raise DomainError("unit, key, order and value must be different columns")
+    if (value is None) is not (between is None):
+        raise DomainError("between must be given with a value, and only then: its two ends")
+    ends = (0, 0)
+    if between is not None:
+        low, high = checks.sequence("between", between)
+        least = checks.integer("between", low, -(2**31), 2**31)
+        ends = least, checks.integer("between", high, least, 2**31)
+    return _Bounds(
+        str(unit),
+        str(key),
+        checks.integer("max_partitions", max_partitions, 1),
+        checks.integer("max_per_partition", max_per_partition, 1, 2**31),
+        None if order is None else str(order),
+        None if value is None else str(value),
+        ends,
+        checks.integer("seed", seed, 0),
+    )
