@@ -7,7 +7,7 @@ composition). ``questions`` asks one of them.
 """
 
 from accountant.analyses.pld.composed import Composed
-from accountant.analyses.pld.questions import compose, delta_bounds, epsilon_bounds
+from accountant.analyses.pld.questions import delta_bounds, epsilon_bounds
 from accountant.analyses.pld.upper import TooWide
 
-__all__ = ["Composed", "TooWide", "compose", "delta_bounds", "epsilon_bounds"]
+__all__ = ["Composed", "TooWide", "delta_bounds", "epsilon_bounds"]

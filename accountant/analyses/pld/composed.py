@@ -27,7 +27,7 @@ MOST_SHARE = 0.7
 # A width that fell by less than this power of the spacing is left as it is: a grid that would do
 # takes seconds.
 STEADY = 1.5
-# Grids of more points, which take about half a second, are not refined, and none is planned.
+# Where a grid of more points would be needed, which takes half a second, none is tried.
 LONG = 2**20
 # Nor are grids of more points than this whose bracket is at most NEARLY times as wide as wanted.
 HUGE = 2**19
@@ -100,14 +100,12 @@ class Composed(UpperEnds):
             excess = self._excess(asked, one, known)
             if excess <= (NEARLY if one.size > HUGE else 1.0):
                 return known
+            wanted = AIM / math.sqrt(excess) if excess < math.inf else 0.0
             # Losses between knots have no density: the width falls like the spacing, if at all.
             slowly = before < math.inf and excess > before * share**STEADY
-            if one.size > LONG or excess == math.inf or slowly:
+            if slowly or not one.size <= wanted * LONG:
                 break
-            before, share = (
-                excess,
-                min(max(AIM / math.sqrt(excess), LEAST_SHARE, one.size / LONG), MOST_SHARE),
-            )
+            before, share = excess, min(max(wanted, LEAST_SHARE), MOST_SHARE)
             last = one.plan.spacing
             spacing = self._spacings.fitted(last * share)
             if not spacing < last:

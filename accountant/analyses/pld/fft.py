@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +14,12 @@ from accountant._rounding import U
 from accountant._typing import FloatArray
 from accountant.errors import PrecisionError
 
-# Imported where they are called: SciPy takes as long to import as all the rest, and an answer by a
-# contour or in closed form needs none of it.
-
 ComplexArray: TypeAlias = "NDArray[np.complex128]"
 
-# Larger sums of weights (log; nearly 0 without round-off) are not transformed.
+# The logarithm of the largest product of weights that is transformed: it is nearly 0 without
+# round-off, and beyond this nothing is left of a bracket.
 MOST_GROWTH = 300.0
-# Weights whose squares stay in the doubles.
+# Sums of weights beyond it are refused: their squares leave the doubles, and with them the proof.
 LARGEST = 1e150
 
 
@@ -31,18 +29,6 @@ class Tilted(NamedTuple):
     weights: FloatArray
     first: int
     times: int
-
-
-class Window(Protocol):
-    """A composed law on cyclic knots."""
-
-    @property
-    def first(self) -> int:
-        """The first knot."""
-
-    @property
-    def whole(self) -> bool:
-        """Whether no knot below carries mass."""
 
 
 class Total(NamedTuple):
@@ -170,7 +156,7 @@ def reading(tilt: float, spacing: float, size: int, nearest: float, count: int) 
     return (step + beyond) * root * (1.0 + 1e-9)
 
 
-def knot_above(total: Window, offset: float, spacing: float, epsilon: float) -> tuple[int, float]:
+def knot_above(total: Total, offset: float, spacing: float, epsilon: float) -> tuple[int, float]:
     """Return the index of the first knot above ``epsilon``, and its distance."""
     index = math.floor((epsilon - offset) / spacing)
     if total.whole:

@@ -12,27 +12,6 @@ from accountant.pairs.base import DominatingPair
 
 
 @to_nearest
-def compose(
-    parts: Sequence[tuple[DominatingPair, int]],
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    tolerance: float = 1e-6,
-    memory_cap: int = MEMORY_CAP,
-) -> Composed:
-    """Compose ``parts`` for questions near ``epsilon`` or ``delta``.
-
-    See :class:`Composed` for the arguments.
-    """
-    composed = Composed(parts, tolerance=tolerance, memory_cap=memory_cap)
-    if epsilon is not None:
-        composed.delta_bounds(epsilon)
-    if delta is not None:
-        composed.epsilon_bounds(delta)
-    return composed
-
-
-@to_nearest
 def delta_bounds(
     parts: Sequence[tuple[DominatingPair, int]],
     epsilon: float,

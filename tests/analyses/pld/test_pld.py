@@ -223,7 +223,7 @@ class TestFace:
         assert pld.delta_bounds([(Laplace(1.0), 0)], 0.0) == Bounds(0.0, 0.0)
 
     def test_one_object_answers_the_whole_profile(self):
-        composed = pld.compose([(Laplace(1.0), 10)], delta=1e-6)
+        composed = pld.Composed([(Laplace(1.0), 10)])
         previous = 1.0
         for epsilon in np.linspace(0.0, 9.9, 12):
             bounds = composed.delta_bounds(float(epsilon))
