@@ -107,6 +107,13 @@ ACCT_INLINE double acct_vlog1p(double z) {
     return acct_vlog_corrected(y, (z - (y - 1.0)) / y);
 }
 
+/* An exponential below the first is taken for 0, and its e^{ACCT_LEAST_LOG} for its error; beyond the second there is
+ * no bound: acct_vexp ends there. */
+#define ACCT_LEAST_LOG (-690.0)
+#define ACCT_MOST_LOG 700.0
+/* n times the relative error of a power's base up to which the power is bounded relative to itself */
+#define ACCT_MOST_RELATIVE 100.0
+
 ACCT_INLINE double acct_vlog(double y) { return acct_vlog_corrected(y, 0.0); }
 
 /* the series of (arctan t - t)/t^3 in w = t^2, from the term w^11 on by p, which is about 1/25 */

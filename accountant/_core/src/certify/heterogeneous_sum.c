@@ -297,12 +297,6 @@ static acct_alias alias(double b, double log_mgf, double err, double parts, cons
     return a;
 }
 
-/* an exponential below this is taken for 0, and e^{LEAST_LOG} for its error; beyond MOST_LOG there is no bound */
-#define LEAST_LOG (-690.0)
-#define MOST_LOG 700.0
-/* up to which a term is bounded relative to itself */
-#define MOST_RELATIVE 100.0
-
 /* sets     the terms of the line: moduli and phases
  * ensures  the terms are off by at most the returned value in all, but for the round-off of the phases.  Where the
  *          relative error says nothing, a term and its computed value are bounded apart, by the product of the upper
@@ -321,13 +315,13 @@ static double parts_terms(const acct_heterogeneous_sum *sums, double sign, doubl
             const double power = log_mod[k].sum + log_mod[k].lost, turn = arg[k].sum + arg[k].lost;
             const double above = high[k] + 1e-9 * (1.0 + fabs(high[k]));
             const double product = acct_vexp(power) * factor[k], larger = acct_vexp(above) * factor[k];
-            const double a = power < LEAST_LOG ? 0.0 : power > MOST_LOG ? INFINITY : product;
-            const double most = above > MOST_LOG ? INFINITY : larger;
+            const double a = power < ACCT_LEAST_LOG ? 0.0 : power > ACCT_MOST_LOG ? INFINITY : product;
+            const double most = above > ACCT_MOST_LOG ? INFINITY : larger;
             const double moved = a * acct_vexpm1(relative[k]), apart = a + most;
-            const double near = relative[k] < MOST_RELATIVE ? moved : apart;
+            const double near = relative[k] < ACCT_MOST_RELATIVE ? moved : apart;
             amplitude[k] = a;
             phase[k] = sign * turn - poles[k];
-            error[i] = (power < LEAST_LOG ? apart : near) + a * ACCT_U * (40.0 + 24.0 * size[k]);
+            error[i] = (power < ACCT_LEAST_LOG ? apart : near) + a * ACCT_U * (40.0 + 24.0 * size[k]);
         }
         for (int i = 0; i < count; i++) total += error[i];
     }

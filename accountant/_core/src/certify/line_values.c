@@ -83,12 +83,6 @@ void acct_line_values_set(acct_line_values *values, acct_characteristic_sum *cf,
     set_ends(count, values->log_modulus, values->ratio, &values->least_log, &values->most_ratio);
 }
 
-/* a power below this is taken for 0, and e^{LEAST_LOG} for its error; beyond MOST_LOG there is no bound */
-#define LEAST_LOG (-690.0)
-#define MOST_LOG 700.0
-/* n error / r up to which a term is bounded relative to itself */
-#define MOST_RELATIVE 100.0
-
 /* With r = |1+V| - error > 0 the n-th power is within a factor e^{n error / r} of the computed one; where
  * that says nothing, the term and its computed value are bounded apart, by (|1+V| + error)^n.  log, atan2 and exp
  * move the power by 16 n u of log and argument, the other factors by less than 40 u.  (Theorem 8(d)) */
@@ -101,13 +95,13 @@ static void raise_values(int count, double steps, double sign, const double *res
         const double power = steps * log_modulus[k], above = steps * log_most[k];
         const double relative = steps * ratio[k], turn = steps * arg[k];
         const double product = acct_vexp(power) * factor[k], high = acct_vexp(above) * factor[k];
-        const double a = power < LEAST_LOG ? 0.0 : product, most = above > MOST_LOG ? INFINITY : high;
+        const double a = power < ACCT_LEAST_LOG ? 0.0 : product, most = above > ACCT_MOST_LOG ? INFINITY : high;
         const double moved = a * acct_vexpm1(relative), apart = a + most;
-        const double near = relative < MOST_RELATIVE ? moved : apart;
+        const double near = relative < ACCT_MOST_RELATIVE ? moved : apart;
         const double round = a * ACCT_U * (40.0 + 16.0 * (fabs(power) + fabs(turn)));
         amplitude[k] = a;
         phase[k] = sign * turn - poles[k];
-        error[k] = (power < LEAST_LOG ? apart : near) + round;
+        error[k] = (power < ACCT_LEAST_LOG ? apart : near) + round;
     }
 }
 
@@ -142,7 +136,7 @@ static double total_of(int count, const double *restrict x) {
 
 double acct_line_values_power(const acct_line_values *v, int count, double steps, double sign,
                               double *amplitude, double *phase) {
-    if (steps * v->least_log >= LEAST_LOG && steps * v->most_ratio < LITTLE)
+    if (steps * v->least_log >= ACCT_LEAST_LOG && steps * v->most_ratio < LITTLE)
         raise_exact(count, steps, sign, v->log_modulus, v->arg, v->ratio, v->factor, v->poles, amplitude, phase,
                     v->error);
     else

@@ -10,10 +10,6 @@
 /* nodes times points: a few milliseconds */
 #define RARE_MOST_WORK 6e6
 
-/* beyond these a term has no bound, or is taken for 0 (vmath.h ends there) */
-#define MOST_LOG 700.0
-#define LEAST_LOG (-690.0)
-
 /* bounds on the errors of a block's sums: that of A grows with y */
 typedef struct {
     double of_a, of_a_by_y, of_c;
@@ -57,9 +53,9 @@ static void rare_terms(const acct_contour *k, const acct_rare_event_sums *sums, 
         const double of_term = power * (err_c + c_size * ((n - 1.0) * (2.0 * err_a + err_c) / most +
                                                           64.0 * ACCT_U * (1.0 + n * c_size / most))) +
                                (a + power * c_size) * formula;
-        const int bounded = (mod2 > 1e-300) & (turned < ACCT_MOST_ANGLE) & (wr < MOST_LOG) &
-                            (power_a < MOST_LOG) & (log_power < MOST_LOG);
-        const int vanishes = power_a < LEAST_LOG;
+        const int bounded = (mod2 > 1e-300) & (turned < ACCT_MOST_ANGLE) & (wr < ACCT_MOST_LOG) &
+                            (power_a < ACCT_MOST_LOG) & (log_power < ACCT_MOST_LOG);
+        const int vanishes = power_a < ACCT_LEAST_LOG;
         amplitude[i] = vanishes ? 0.0 : a;
         phase[i] = n * turn_a + acct_vatan2(fi, fr) - acct_poles_phase(b, y);
         error[i] = !bounded ? INFINITY : vanishes ? of_term + a : of_term;

@@ -9,10 +9,6 @@
 #include "soft_threshold.h"
 #include "vmath.h"
 
-/* below it a weight is taken for as much as e^{-700}, and for wrong by all of that */
-#define LEAST_LOG (-690.0)
-#define MOST_LOG 700.0
-
 /* The first half: the tilted weight without chances, its modulus in `size`; beyond: where the angle leaves the range
  * of acct_vsincos, the angle, else 0. */
 ACCT_CLONES
@@ -22,13 +18,13 @@ static void set_tilted(int count, double order, double log_mgf, const double *re
     for (int j = 0; j < count; j++) {
         const double e = order * l_re[j] + re[j] - log_mgf, turn = order * l_im[j] + im[j];
         const int known = fabs(turn) < ACCT_MOST_ANGLE;
-        const double weight = size[j] * (e < MOST_LOG ? acct_vexp(e) : INFINITY);
+        const double weight = size[j] * (e < ACCT_MOST_LOG ? acct_vexp(e) : INFINITY);
         double sine, cosine;
         acct_vsincos(known ? turn : 0.0, &sine, &cosine);
         size[j] = weight;
         re[j] = weight * cosine;
         im[j] = weight * sine;
-        least[j] = e < LEAST_LOG ? weight : 0.0;
+        least[j] = e < ACCT_LEAST_LOG ? weight : 0.0;
         beyond[j] = known ? 0.0 : turn;
     }
 }
