@@ -8,8 +8,14 @@ from collections.abc import Callable
 from accountant._core import answers as core
 from accountant._rounding import ratio_down
 from accountant.bounds import Bounds
-from accountant.pairs.base import Parts
+from accountant.pairs.base import DominatingPair, Parts, has_profile
 from accountant.pairs.product import root_of_squares, total
+from accountant.search import narrow
+
+# Losses of one release up to which its profile is summed again and again; it affects speed alone.
+MOST_LOSSES = 2**16
+# Halvings of an interval of ε, to the last digits.
+HALVINGS = 60
 
 
 def capped(bounds: Bounds | None, most: float) -> Bounds:
@@ -67,3 +73,21 @@ def delta_listed(found: Bounds, left_out: float) -> Bounds:
     if not left_out > 0.0 or not found.lower > 0.0:
         return found
     return Bounds(max(math.nextafter(float(found.lower) - left_out, 0.0), 0.0), found.upper)
+
+
+def of_few_losses(pair: DominatingPair) -> DominatingPair | None:
+    """Return a pair whose own profile is a sum over a table that is not long; else None."""
+    table = pair.loss_atoms
+    return (
+        pair if table is not None and table.loss.size <= MOST_LOSSES and has_profile(pair) else None
+    )
+
+
+def raised(pair: DominatingPair | None, known: Bounds, delta: float) -> Bounds:
+    """Raise the lower end of an ε(delta) of one release to where its own profile is above δ."""
+    if pair is None or not known.upper < math.inf:
+        return known
+    low, _ = narrow(
+        lambda x: float(pair.profile(x).lower) > delta, 0.0, float(known.upper), HALVINGS
+    )
+    return Bounds(max(float(known.lower), low), known.upper)

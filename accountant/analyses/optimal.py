@@ -19,6 +19,8 @@ from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.pairs.response import ResponsePair
 
+__all__ = ["optimal_delta", "optimal_delta_bounds", "optimal_epsilon", "optimal_epsilon_bounds"]
+
 
 @to_nearest
 def optimal_epsilon(parts: object, delta: object) -> float:

@@ -55,6 +55,8 @@ def covers_line(parts: Parts) -> bool:
     if len(spacings) < len(parts):
         return True
     least = min(spacings)
+    if not max(spacings) < 1e15 * least:
+        return False  # no double holds their ratio
     ratios = [each / least for each in spacings]
     return any(abs(ratio - round(ratio)) > 1e-9 * ratio for ratio in ratios)
 

@@ -19,6 +19,8 @@ from accountant.analyses.brackets import (
     delta_listed,
     epsilon_listed,
     is_within,
+    of_few_losses,
+    raised,
 )
 from accountant.analyses.pld import Composed, TooWide
 from accountant.analyses.pld.saddle_point import is_far
@@ -254,6 +256,7 @@ class Grid(Solver):
         self._left_out = total((pair.left_out, n) for pair, n in parts)
         # The profile of one release is at most the conversion of its curve.
         several = sum(n for _, n in parts) > 1
+        self._one = None if several else of_few_losses(parts[0][0])
         self._sharper = several and self._renyi and any(pair.sharper_rdp for pair, _ in parts)
 
     @cached_property
@@ -357,7 +360,7 @@ class Grid(Solver):
     def _counted_epsilon(self, delta: float) -> Bounds:
         pure = total((pair.pure_epsilon, n) for pair, n in self.parts)
         found, narrow = self._ask(lambda composed: composed.epsilon_bounds(delta))
-        known = capped(found, pure)
+        known = raised(self._one, capped(found, pure), delta)
         if self._renyi and (self._sharper or not narrow):
             known = capped(known, renyi_conversion.epsilon_upper(self.parts, delta, self._curve))
         elif found is None and not known.upper < math.inf:
@@ -365,6 +368,8 @@ class Grid(Solver):
         return known
 
     def _counted_delta(self, epsilon: float) -> Bounds:
+        if self._one is not None:
+            return self._one.profile(epsilon)
         found, narrow = self._ask(lambda composed: composed.delta_bounds(epsilon))
         if found is None and not self._renyi:
             raise PrecisionError(self._out_of_reach)
@@ -377,9 +382,8 @@ class Grid(Solver):
     @property
     def _out_of_reach(self) -> str:
         return (
-            f"no grid that fits into memory brackets {len(self.parts)} parts to a relative"
-            f" {TOLERANCES[-1]:g}, and some have no Rényi curve to fall back on; give the coarse"
-            " parts a bound such as PureDP or ApproximateDP"
+            f"no grid in memory brackets {len(self.parts)} parts to a relative {TOLERANCES[-1]:g};"
+            " give the coarse ones without a Rényi curve a bound such as PureDP or ApproximateDP"
         )
 
 

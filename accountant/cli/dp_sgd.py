@@ -48,7 +48,7 @@ def epsilon(
     """
     q, steps = _sampled(sampling)
     spent = quick.get_epsilon(q, sigma, steps, delta, user_records=user_records, method=method)
-    if spent == math.inf:
+    if spent == math.inf and delta > 0.0:
         raise PrecisionError(
             f"no finite ε is certified for sigma = {sigma!r} and steps = {steps!r}: what a step may"
             " reveal is beyond the range of doubles"

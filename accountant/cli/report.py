@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,7 +15,9 @@ from accountant.cli.output import as_json as print_json
 from accountant.cli.output import progress
 from accountant.display import text_up
 from accountant.errors import DomainError
-from accountant.report import Deployment
+
+if TYPE_CHECKING:
+    from accountant.report import Deployment
 
 FORMATS = ("html", "md", "json", "registry")
 _ENDINGS = {"htm": "html", "markdown": "md", "yaml": "registry", "yml": "registry"}

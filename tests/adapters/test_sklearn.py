@@ -90,12 +90,13 @@ def test_three_classes():
 def test_one_against_the_rest_shares_out_what_was_asked_for():
     x, y = load_iris(return_X_y=True)
     entry = DPLinearSVC(epsilon=3.0, delta=1e-5, data_norm=10.0).fit(x, y).privacy_.entry
-    # Basic composition (C1), each class's perturbation at what is left of its share of delta.
+    # Basic composition (C1): what each class's perturbation keeps at what is left of its ε.
     spent = sum(
-        release.epsilon0 + perturbed.epsilon(1e-5 / 3 - release.delta0)
+        release.delta0 + perturbed.delta(1.0 - release.epsilon0)
         for perturbed, release in zip(entry[::2], entry[1::2], strict=True)
     )
-    assert 2.9 < spent <= 3.0
+    # The account of a mechanism may be a millionth above what its calibration shows.
+    assert 0.9e-5 < spent <= 1e-5 * (1.0 + 1e-6)
 
 
 def test_a_search_is_refused_and_says_why():

@@ -90,7 +90,7 @@ def agrees(found, value):
     unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
     assert float(found.lower) <= value + 5.0 * unit
     assert float(found.upper) >= value - 5.0 * unit
-    assert float(found.upper) == pytest.approx(value, rel=1e-12, abs=5.0 * unit)
+    assert float(found.upper) == pytest.approx(value, rel=1e-9, abs=5.0 * unit)
     assert float(found.upper) - float(found.lower) <= 1e-6 * value
 
 

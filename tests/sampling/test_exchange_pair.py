@@ -94,7 +94,8 @@ def test_a_step_is_the_worst_of_all_contributions(name, size, q):
         # Doubles in the oracle's laws, and what lies beyond its reach.
         assert float(truth) <= high * (1.0 + 1e-13) + 1e-15
         assert float(truth) >= low * (1.0 - 1e-13) - 1e-15
-        assert high - low <= 1e-9 * high + 1e-12
+        assert high <= float(truth) * (1.0 + 1e-9) + 1e-12
+        assert high - low <= 1e-4 * high + 1e-12
 
 
 @pytest.mark.long(keep=2)
@@ -125,7 +126,7 @@ def test_opposite_contributions_are_the_worst_for_any_unimodal_law(seed):
 def test_ten_steps_cost_what_the_opposite_contributions_cost(noise, epsilon):
     low, high = (10 * ac.PoissonSampled(noise, 0.1)).epsilon_bounds(1e-4)
     assert abs(high - epsilon) <= 1e-6
-    assert high - low <= 1e-6
+    assert high - low <= 1e-4
 
 
 def on_a_lattice(reach, q, left, right, epsilon, cells=240):

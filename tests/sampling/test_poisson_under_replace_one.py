@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import json
 import math
 from fractions import Fraction
 
@@ -11,8 +10,6 @@ import pytest
 import accountant as ac
 from accountant import PoissonSampled, sampling
 from accountant.derived import SampledReplacement
-from accountant.ledger import Accountant
-from accountant.ledger import document as files
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.poisson_replacement import PoissonReplacement, TruncatedReplacement
 
@@ -237,42 +234,6 @@ def test_the_former_names_are_the_same_thing():
         )
     one = PoissonReplacement(2.0, sampling_probability=0.1)
     assert eval(repr(one), NAMES) == one
-
-
-FORMER = [
-    (
-        {"noise_multiplier": 2.0, "sampling_probability": 0.1},
-        PoissonReplacement,
-    ),
-    (
-        {
-            "noise_multiplier": 2.0,
-            "sampling_probability": 0.1,
-            "cap": 12,
-            "dataset_size": 100,
-            "relation": {"relation": "ZERO_OUT"},
-        },
-        TruncatedReplacement,
-    ),
-]
-
-
-@pytest.mark.parametrize(("written", "former"), FORMER, ids=["poisson", "truncated"])
-def test_ledger_files_with_the_former_names_are_read_and_written_anew(written, former):
-    given = {**written, **({"relation": ZERO_OUT} if "relation" in written else {})}
-    meant = former(**given)
-    ledger = Accountant()
-    ledger.compose(meant, 3)
-    text = ledger.to_json()
-    document = json.loads(text)
-    assert "Replacement" not in text
-    mechanisms = document["ledger"]["mechanisms"]
-    assert mechanisms[0]["mechanism"] == type(meant).__name__
-    mechanisms[0] = {"mechanism": former.__name__, "parameters": written}
-    document["checksum"] = files.checksum(document["revision"], document["ledger"])
-    again = Accountant.from_json(json.dumps(document))
-    assert again.counts == ledger.counts
-    assert again.to_json() == text
 
 
 @pytest.mark.parametrize("relation", list(NeighbouringRelation))

@@ -63,7 +63,7 @@ def keep(holder: Holder) -> None:
 # The default limit on the bytes of one evaluation.
 MEMORY_CAP = 512 * 2**20
 # The share of the tolerance that a plan lets what is left out take, by bounds that are loose.
-LEFT_OUT = 1e-2
+LEFT_OUT = 1e-6
 # And the largest share of the answer itself.
 MOST_LEFT_OUT = 1e-6
 # Where what is left out shows beside the tolerance, the next grid leaves out this share of it.

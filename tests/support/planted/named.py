@@ -37,11 +37,11 @@ from accountant.pairs import product
 from accountant.sampling import (
     amplification,
     correlated_noise,
-    cyclic_poisson,
+    epochs,
     exchange_pair,
     fixed_size,
     random_allocation,
-    shuffled,
+    spaced_poisson,
     truncated_poisson,
 )
 from support.planted.registry import wrap
@@ -532,7 +532,7 @@ BUGS = (
     Named(
         "class-rate-rounded-down",
         "the rate within a class of cyclic Poisson sampling is rounded down",
-        wrap(cyclic_poisson, "fraction_up", rate_rounded_down),
+        wrap(spaced_poisson, "fraction_up", rate_rounded_down),
         "sampling/test_cyclic_poisson.py::test_the_rate_of_a_class_is_rounded_up",
     ),
     Named(
@@ -569,7 +569,7 @@ BUGS = (
         "variation-of-one-epoch",
         "shuffled batches differ as in one epoch, however many there are",
         wrap(
-            shuffled.ShuffledBatches,
+            epochs.ShuffledBatches,
             "variation_bound",
             lambda original: lambda self, noise: original(self, noise) / self.epochs,
         ),
