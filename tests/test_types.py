@@ -41,7 +41,7 @@ def test_typical_lines_have_no_any_and_typos_are_reported(found):
     assert len(types) == len(names)
     for name, kind in zip(names, types, strict=True):
         assert "Any" not in SHAPES.sub("", kind), (name, kind)
-    assert dict(zip(names, types, strict=True))["mixed"].endswith("Composition")
+    assert dict(zip(names, types, strict=True))["mixed"].endswith("Mechanism")
     lines = (SCRIPTS / "typos.py").read_text().splitlines()
     planted = {k for k, line in enumerate(lines, 1) if line.endswith("# typo")}
     reported = set(map(int, re.findall(r"typos\.py:(\d+): error", output)))
