@@ -379,15 +379,15 @@ def fill_line_nodes(
 ):
     """Fill the columns y, real and imaginary part, error and modulus; return (kept, pruned).
 
-    A row of ``parts`` is kind, runs, spread, damping, distance, frequency, the first atom and how many
-    there are, and the relative error of their weights.
+    A row of ``parts`` is kind, runs, spread, damping, distance, frequency, the first atom and how
+    many there are, and the relative error of their weights.
     """
     cdef acct_environment saved
     cdef acct_line_nodes out
     cdef acct_line_part *rows
     cdef Py_ssize_t j, n = parts.shape[0]
     cdef int status
-    if parts.shape[1] != 9 or nodes.shape[0] != 5 or losses.shape[0] != weights.shape[0] or n < 1:
+    if parts.shape[1] != 9 or nodes.shape[0] != 5 or n < 1 or losses.shape[0] != weights.shape[0]:
         raise ValueError("the arrays handed to the native core do not fit each other")
     rows = <acct_line_part *>malloc(n * sizeof(acct_line_part))
     if rows == NULL:

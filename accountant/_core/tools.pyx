@@ -14,7 +14,6 @@ from accountant._core._boundary cimport (
     acct_environment,
     acct_leave,
     check,
-    of_bracket,
     same,
 )
 
