@@ -7,22 +7,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from accountant.display import text_down, text_up
 from accountant.report import facts
+from accountant.report.contents import Contents
 from accountant.report.deployment import MODELS, UNSTATED
-
-if TYPE_CHECKING:
-    from accountant.report.statement import Statement
-
 
 # Digits shown; the certificates have more.
 DIGITS = 5
 _SEARCHES = ("BestOfRuns", "BestOfPoissonRuns", "FirstAboveThreshold", "PrivateSelection")
 
 
-def summary(s: Statement) -> tuple[tuple[str, str], ...]:
+def summary(s: Contents) -> tuple[tuple[str, str], ...]:
     """Return the questions and answers of the first section."""
     found = (
         ("Marked as not private", _not_private(s)),
@@ -45,7 +41,7 @@ def summary(s: Statement) -> tuple[tuple[str, str], ...]:
     return tuple((question, answer) for question, answer in found if answer)
 
 
-def evaluation(s: Statement) -> tuple[tuple[str, str], ...]:
+def evaluation(s: Contents) -> tuple[tuple[str, str], ...]:
     """Return the fields of NIST SP 800-226, in its order from the privacy parameter down."""
     variant = "pure" if s.headline.delta == 0.0 else "approximate"
     return (
@@ -80,13 +76,13 @@ _ACCESS = (
 )
 
 
-def command(s: Statement) -> str:
+def command(s: Contents) -> str:
     """Return how to check the number."""
     which = f", where LEDGER is the file with the checksum {s.ledger}" if s.ledger else ""
     return f"accountant show LEDGER --delta {_plain(s.headline.delta)} prints it again{which}."
 
 
-def certify(s: Statement) -> str:
+def certify(s: Contents) -> str:
     """Return the command that makes the certificate of the statement again."""
     delta = _plain(s.headline.delta)
     return f"accountant certify --ledger LEDGER --delta {delta} -o certificate.json"
@@ -96,13 +92,13 @@ def _plain(value: float) -> str:
     return "0" if value == 0.0 else repr(value).replace("e-0", "e-")
 
 
-def _headline(s: Statement) -> str:
+def _headline(s: Contents) -> str:
     if not s.headline.epsilon < math.inf:
         return f"no finite ε is known at δ = {_plain(s.headline.delta)}"
     return f"ε ≤ {text_up(s.headline.epsilon, DIGITS)} at δ = {_plain(s.headline.delta)}"
 
 
-def _bounded(s: Statement) -> str:
+def _bounded(s: Contents) -> str:
     return {"add-or-remove": "unbounded", "replace-one": "bounded"}.get(s.relation, "one record")
 
 
@@ -110,7 +106,7 @@ def _percent(value: float) -> str:
     return f"{text_up(min(100.0 * value * (1.0 + 2.0**-50), 100.0), 3)} %"
 
 
-def _size(s: Statement) -> str:
+def _size(s: Contents) -> str:
     even = next((g for g in s.guesses if g.prior == 0.5), None)
     told = f"{s.tone.word.capitalize()}."
     if even is None or not s.total:
@@ -121,7 +117,7 @@ def _size(s: Statement) -> str:
     )
 
 
-def _not_private(s: Statement) -> str:
+def _not_private(s: Contents) -> str:
     if not s.not_private:
         return ""
     said = "; ".join(s.not_private)
@@ -131,7 +127,7 @@ def _not_private(s: Statement) -> str:
     )
 
 
-def _budget(s: Statement) -> str:
+def _budget(s: Contents) -> str:
     if s.budget is None:
         return "The ledger enforces none: nothing would have stopped further releases."
     limit, spent, most = s.budget.limit, "", s.budget.epsilon
@@ -141,12 +137,12 @@ def _budget(s: Statement) -> str:
     return f"The ledger refuses every release beyond {limit} (filter: {s.budget.filter}).{spent}"
 
 
-def _releases(s: Statement) -> str:
+def _releases(s: Contents) -> str:
     kinds = len(s.releases)
     return f"{s.total:,}, of {kinds} kind{'' if kinds == 1 else 's'}."
 
 
-def _sampling(s: Statement) -> str:
+def _sampling(s: Contents) -> str:
     ways = dict.fromkeys(
         row.sampler + (f" ({row.sampling})" if row.sampling else "") for row in s.releases
     )
@@ -155,7 +151,7 @@ def _sampling(s: Statement) -> str:
     return ("; ".join(shown) or "nothing was released") + more + "."
 
 
-def _user(s: Statement) -> str:
+def _user(s: Contents) -> str:
     words = s.deployment.user_words()
     if s.user is None:
         return words
@@ -167,7 +163,7 @@ def _user(s: Statement) -> str:
     return f"{words} For such a person ε ≤ {text_up(s.user.epsilon, DIGITS)} at δ = {at}."
 
 
-def _tuning(s: Statement) -> str:
+def _tuning(s: Contents) -> str:
     searches = sum(row.count for row in s.releases if row.mechanism.startswith(_SEARCHES))
     paid = (
         f" The ledger has {searches:,} searches over private runs, which the ε above pays for."
@@ -181,18 +177,18 @@ def _tuning(s: Statement) -> str:
     return told + paid
 
 
-def _outside(s: Statement) -> str:
+def _outside(s: Contents) -> str:
     told = s.deployment.outside or UNSTATED
     return f"{told} Whatever else was published about these records is not part of the ε above."
 
 
-def _pure(s: Statement) -> str:
+def _pure(s: Contents) -> str:
     if s.pure is None or s.headline.delta == 0.0 or not s.total:
         return ""
     return f"ε ≤ {text_up(s.pure.epsilon, DIGITS)} at δ = 0 (pure differential privacy)."
 
 
-def _gaussian(s: Statement) -> str:
+def _gaussian(s: Contents) -> str:
     if (found := s.gaussian) is None:
         return ""
     mu = text_up(found.mu, DIGITS)
@@ -206,7 +202,7 @@ def _gaussian(s: Statement) -> str:
     )
 
 
-def _exactness(s: Statement) -> str:
+def _exactness(s: Contents) -> str:
     between = ""
     if s.headline.epsilon_lower > 0.0 and s.headline.epsilon < math.inf:
         between = (

@@ -10,15 +10,12 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accountant.display import text_up
 from accountant.errors import DomainError
+from accountant.report.contents import Contents
 from accountant.report.deployment import MODELS, UNSTATED
-
-if TYPE_CHECKING:
-    from accountant.report.statement import Statement
-
 
 REQUIRED = {
     "basic": (
@@ -55,7 +52,7 @@ _NAMES = {"shuffle": "Shuffle"}
 _DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
 
 
-def entry(statement: Statement) -> str:
+def entry(statement: Contents) -> str:
     """Return the draft as YAML, every text in the quotes of JSON."""
     given = statement.deployment.registry
     computed = _computed(statement)
@@ -108,7 +105,7 @@ def _check(given: Mapping[str, Any]) -> None:
         raise DomainError(f"registry.basic.publication_date must be YYYY-MM-DD; got {date!r:.60}")
 
 
-def _computed(statement: Statement) -> dict[str, dict[str, Any]]:
+def _computed(statement: Contents) -> dict[str, dict[str, Any]]:
     """Return the fields that follow from the ledger and the deployment."""
     told, headline = statement.deployment, statement.headline
     parameters: dict[str, float] = {}
@@ -152,7 +149,7 @@ def _computed(statement: Statement) -> dict[str, dict[str, Any]]:
     }
 
 
-def _details(statement: Statement) -> str:
+def _details(statement: Contents) -> str:
     words = [f"Epsilon is a certified upper bound. {statement.tone.word.capitalize()}."]
     if (found := statement.gaussian) is not None:
         words.append(

@@ -14,11 +14,10 @@ from accountant.display import json_value, text_down, text_up
 from accountant.errors import UnsupportedError
 from accountant.report import answers, charts, facts, proofs
 from accountant.report.charts import Axis, Chart, Series
+from accountant.report.contents import Contents
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-    from accountant.report.statement import Statement
 
 
 FORMAT = "accountant-statement"
@@ -32,18 +31,18 @@ AS_LARGE = 1e-8
 NO_BOUND = "∞"
 
 
-def to_json(statement: Statement) -> str:
+def to_json(statement: Contents) -> str:
     """Return everything unrounded; infinities are strings, because JSON has none."""
     values = {"format": FORMAT, "version": VERSION, "statement": json_value(statement.values())}
     return json.dumps(values, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def markdown(statement: Statement) -> str:
+def markdown(statement: Contents) -> str:
     """Return the statement as Markdown; words of the ledger are escaped."""
     return _environment(escape=False).get_template("statement.md").render(_view(statement))
 
 
-def html(statement: Statement) -> str:
+def html(statement: Contents) -> str:
     """Return the statement as one page without other files; its script is optional."""
     style, script = (_text(f"statement.{kind}") for kind in ("css", "js"))
     drawn = _charts(statement)
@@ -57,7 +56,7 @@ def html(statement: Statement) -> str:
     return _environment(escape=True).get_template("statement.html").render(view)
 
 
-def _view(statement: Statement, places: tuple[tuple[float, float], ...] = ()) -> dict[str, Any]:
+def _view(statement: Contents, places: tuple[tuple[float, float], ...] = ()) -> dict[str, Any]:
     """Return the values that the templates use."""
     left = iter(places)
     rows = [
@@ -80,7 +79,7 @@ def _view(statement: Statement, places: tuple[tuple[float, float], ...] = ()) ->
     }
 
 
-def _steps_words(statement: Statement) -> str:
+def _steps_words(statement: Contents) -> str:
     """Say whether ε over the releases is exact, or a bound."""
     delta = plain(statement.headline.delta)
     if not statement.attained:
@@ -101,7 +100,7 @@ def _steps_words(statement: Statement) -> str:
     )
 
 
-def _larger_words(statement: Statement) -> str:
+def _larger_words(statement: Contents) -> str:
     """Say by how much the ε of the certificate is larger than that of the summary, if visibly."""
     if statement.certificate.larger <= AS_LARGE:
         return ""
@@ -110,7 +109,7 @@ def _larger_words(statement: Statement) -> str:
     return f"This is larger than the ε of the summary, by {more}{of}."
 
 
-def _charts(statement: Statement) -> dict[str, Chart]:
+def _charts(statement: Contents) -> dict[str, Chart]:
     return {
         "profile": _profile(statement),
         "tradeoff": _tradeoff(statement),
@@ -118,7 +117,7 @@ def _charts(statement: Statement) -> dict[str, Chart]:
     }
 
 
-def _profile(statement: Statement) -> Chart:
+def _profile(statement: Contents) -> Chart:
     rows = [row for row in statement.table if math.isfinite(row.epsilon)]
     deltas = [row.delta for row in statement.table]
     ends = [f"at δ = {plain(row.delta)} ε is at most {up(row.epsilon)}" for row in rows]
@@ -136,7 +135,7 @@ def _profile(statement: Statement) -> Chart:
     )
 
 
-def _steps(statement: Statement) -> Chart:
+def _steps(statement: Contents) -> Chart:
     points = [(float(step.releases), step.epsilon) for step in statement.steps]
     finite = [point for point in points if math.isfinite(point[1])]
     lower = [(float(step.releases), step.epsilon_lower) for step in statement.steps]
@@ -155,7 +154,7 @@ def _steps(statement: Statement) -> Chart:
     )
 
 
-def _tradeoff(statement: Statement) -> Chart:
+def _tradeoff(statement: Contents) -> Chart:
     points = [(a.false_positive_rate, a.true_positive_rate) for a in statement.curve]
     one = statement.attacks[1]
     return charts.line_chart(

@@ -3,187 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import accountant
 from accountant import checks, safe_text
 from accountant.ledger import Accountant, Budget, Entry
 from accountant.ledger.evaluation import ASSUMED_DELTA
 from accountant.mechanisms import Mechanism
-from accountant.report import facts, numbers
-from accountant.report.attack_table import Attack, Guess
-from accountant.report.comparison import Comparison
+from accountant.report import facts, numbers, registry, render
+from accountant.report.contents import LONGEST, MARK, MOST_LABELS, BudgetRow, Contents, ReleaseRow
 from accountant.report.deployment import Deployment, sampling_words
-from accountant.report.enclosure import Enclosure, enclosure
-from accountant.report.gaussian_summary import GaussianSummary
-from accountant.report.numbers import Row, Step, User
-from accountant.report.tone import Tone, tone
+from accountant.report.enclosure import enclosure
+from accountant.report.tone import tone
 
 # Parts of the work: the numbers, and the certificate.
 STAGES = numbers.STAGES + 1
 
-# Rows of the list of releases on a page, before "and so on"; as data they are all there.
-MOST_ROWS = 50
-# Characters of a label.
-LONGEST = 200
-# Labels of a row on a page, which says how many more there are; as data they are all there.
-MOST_LABELS = 100
-# What the labels of releases whose noise can be recomputed hold: SecureGenerator.why_not_private.
-MARK = "not private: "
-
 
 @dataclass(frozen=True)
-class ReleaseRow:
-    """One mechanism and how often it ran; ``labels`` are all of the caller's words, each shortened.
-
-    ``sampling`` says what its sampling probability or batch size means.
-    """
-
-    mechanism: str
-    about: str
-    count: int
-    sampler: str
-    labels: tuple[str, ...]
-    theorems: tuple[str, ...]
-    sampling: str = ""
-
-    @property
-    def listed_labels(self) -> tuple[str, ...]:
-        """What a page shows of the labels: the first ones, and how many more there are."""
-        more = len(self.labels) - MOST_LABELS
-        return (*self.labels[:MOST_LABELS], *([f"and {more:,} more"] if more > 0 else []))
-
-
-@dataclass(frozen=True)
-class BudgetRow:
-    """The limit that the ledger enforces, and by which filter; ε and δ are None for ρ or μ."""
-
-    epsilon: float | None
-    delta: float | None
-    filter: str
-    limit: str
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A privacy statement: the releases, their ε and δ, and the assumptions.
-
-    Attributes
-    ----------
-    deployment : Deployment
-        What the caller says and no ledger knows: title, unit, records, who is trusted, tuning.
-    version : str
-        Of this library.
-    ledger : str or None
-        The checksum of the ledger, to tie the statement to it.
-    budget : BudgetRow or None
-        What the ledger enforces.
-    relation, definition : str
-        The neighbouring relation.
-    releases : tuple of ReleaseRow
-        All mechanisms with counts. A page shows ``listed_releases``, the first of them.
-    total : int
-        The number of releases.
-    headline : Row
-        The bracket at the δ of the statement.
-    tone : Tone
-        How large that ε is, in words.
-    pure : Row or None
-        The bracket at δ = 0, where it is finite.
-    gaussian : GaussianSummary or None
-        μ, the δ down to which it holds, and its regret.
-    user : User or None
-        The bracket for a person with several records.
-    analysis, reason : str
-        The analysis that answered, and why it was chosen.
-    rounded : bool
-        Whether parameters of very many different steps were rounded, to the safe side.
-    table : tuple of Row
-        Brackets at several δ.
-    steps : tuple of Step
-        ε over releases.
-    attacks, curve : tuple of Attack
-        Upper bounds on true-positive rates.
-    guesses : tuple of Guess
-        Bounds on an attacker with a prior probability.
-    comparisons : tuple of Comparison
-        Looser analyses.
-    certificate : Enclosure
-        The document from which another program checks ε, or why there is none.
-    assumptions, theorems : tuple of str
-        What a reviewer must check; where the proofs are.
-    attained : bool
-        Whether data sets are known to reach the dominating pairs, so that a narrow bracket is exact
-        and not only a bracket of what the theorems state.
-    not_private : tuple of str
-        Labels that say of releases that they are not private, as of a generator with a seed.
-    """
-
-    deployment: Deployment
-    version: str
-    ledger: str | None
-    budget: BudgetRow | None
-    relation: str
-    definition: str
-    releases: tuple[ReleaseRow, ...]
-    total: int
-    headline: Row
-    tone: Tone
-    pure: Row | None
-    gaussian: GaussianSummary | None
-    user: User | None
-    analysis: str
-    reason: str
-    rounded: bool
-    table: tuple[Row, ...]
-    steps: tuple[Step, ...]
-    attacks: tuple[Attack, ...]
-    curve: tuple[Attack, ...]
-    guesses: tuple[Guess, ...]
-    comparisons: tuple[Comparison, ...]
-    certificate: Enclosure
-    assumptions: tuple[str, ...]
-    theorems: tuple[str, ...]
-    attained: bool = False
-    not_private: tuple[str, ...] = ()
-
-    @property
-    def listed_releases(self) -> tuple[ReleaseRow, ...]:
-        """What a page shows of the releases."""
-        return self.releases[:MOST_ROWS]
-
-    @property
-    def omitted_releases(self) -> int:
-        """How many rows a page leaves out."""
-        return len(self.releases) - len(self.listed_releases)
-
-    @property
-    def title(self) -> str:
-        """The caller's description of the subject."""
-        return self.deployment.title
-
-    @property
-    def unit(self) -> str:
-        """The caller's description of one record."""
-        return self.deployment.unit
+class Statement(Contents):
+    """A privacy statement: its :class:`~accountant.report.contents.Contents`, in every format."""
 
     def html(self) -> str:
         """Return the statement as one self-contained page."""
-        from accountant.report import render
-
         return render.html(self)
 
     def markdown(self) -> str:
         """Return the statement as Markdown."""
-        from accountant.report import render
-
         return render.markdown(self)
 
     def json(self) -> str:
         """Return the statement as JSON, numbers unrounded, infinities as strings."""
-        from accountant.report import render
-
         return render.to_json(self)
 
     def registry(self) -> str:
@@ -195,13 +45,7 @@ class Statement:
             The registry requires a field that no ledger knows, and ``deployment.registry`` lacks
             it; the message names all of them.
         """
-        from accountant.report import registry
-
         return registry.entry(self)
-
-    def values(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        return asdict(self)
 
 
 def statement(

@@ -1,0 +1,163 @@
+"""The values that a privacy statement is made of."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from accountant.report.attack_table import Attack, Guess
+from accountant.report.comparison import Comparison
+from accountant.report.deployment import Deployment
+from accountant.report.enclosure import Enclosure
+from accountant.report.gaussian_summary import GaussianSummary
+from accountant.report.numbers import Row, Step, User
+from accountant.report.tone import Tone
+
+# Rows of the list of releases on a page, before "and so on"; as data they are all there.
+MOST_ROWS = 50
+# Characters of a label.
+LONGEST = 200
+# Labels of a row on a page, which says how many more there are; as data they are all there.
+MOST_LABELS = 100
+# What the labels of releases whose noise can be recomputed hold: SecureGenerator.why_not_private.
+MARK = "not private: "
+
+
+@dataclass(frozen=True)
+class ReleaseRow:
+    """One mechanism and how often it ran; ``labels`` are all of the caller's words, each shortened.
+
+    ``sampling`` says what its sampling probability or batch size means.
+    """
+
+    mechanism: str
+    about: str
+    count: int
+    sampler: str
+    labels: tuple[str, ...]
+    theorems: tuple[str, ...]
+    sampling: str = ""
+
+    @property
+    def listed_labels(self) -> tuple[str, ...]:
+        """What a page shows of the labels: the first ones, and how many more there are."""
+        more = len(self.labels) - MOST_LABELS
+        return (*self.labels[:MOST_LABELS], *([f"and {more:,} more"] if more > 0 else []))
+
+
+@dataclass(frozen=True)
+class BudgetRow:
+    """The limit that the ledger enforces, and by which filter; ε and δ are None for ρ or μ."""
+
+    epsilon: float | None
+    delta: float | None
+    filter: str
+    limit: str
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a privacy statement says: the releases, their ε and δ, and the assumptions.
+
+    Attributes
+    ----------
+    deployment : Deployment
+        What the caller says and no ledger knows: title, unit, records, who is trusted, tuning.
+    version : str
+        Of this library.
+    ledger : str or None
+        The checksum of the ledger, to tie the statement to it.
+    budget : BudgetRow or None
+        What the ledger enforces.
+    relation, definition : str
+        The neighbouring relation.
+    releases : tuple of ReleaseRow
+        All mechanisms with counts. A page shows ``listed_releases``, the first of them.
+    total : int
+        The number of releases.
+    headline : Row
+        The bracket at the δ of the statement.
+    tone : Tone
+        How large that ε is, in words.
+    pure : Row or None
+        The bracket at δ = 0, where it is finite.
+    gaussian : GaussianSummary or None
+        μ, the δ down to which it holds, and its regret.
+    user : User or None
+        The bracket for a person with several records.
+    analysis, reason : str
+        The analysis that answered, and why it was chosen.
+    rounded : bool
+        Whether parameters of very many different steps were rounded, to the safe side.
+    table : tuple of Row
+        Brackets at several δ.
+    steps : tuple of Step
+        ε over releases.
+    attacks, curve : tuple of Attack
+        Upper bounds on true-positive rates.
+    guesses : tuple of Guess
+        Bounds on an attacker with a prior probability.
+    comparisons : tuple of Comparison
+        Looser analyses.
+    certificate : Enclosure
+        The document from which another program checks ε, or why there is none.
+    assumptions, theorems : tuple of str
+        What a reviewer must check; where the proofs are.
+    attained : bool
+        Whether data sets are known to reach the dominating pairs, so that a narrow bracket is exact
+        and not only a bracket of what the theorems state.
+    not_private : tuple of str
+        Labels that say of releases that they are not private, as of a generator with a seed.
+    """
+
+    deployment: Deployment
+    version: str
+    ledger: str | None
+    budget: BudgetRow | None
+    relation: str
+    definition: str
+    releases: tuple[ReleaseRow, ...]
+    total: int
+    headline: Row
+    tone: Tone
+    pure: Row | None
+    gaussian: GaussianSummary | None
+    user: User | None
+    analysis: str
+    reason: str
+    rounded: bool
+    table: tuple[Row, ...]
+    steps: tuple[Step, ...]
+    attacks: tuple[Attack, ...]
+    curve: tuple[Attack, ...]
+    guesses: tuple[Guess, ...]
+    comparisons: tuple[Comparison, ...]
+    certificate: Enclosure
+    assumptions: tuple[str, ...]
+    theorems: tuple[str, ...]
+    attained: bool = False
+    not_private: tuple[str, ...] = ()
+
+    @property
+    def listed_releases(self) -> tuple[ReleaseRow, ...]:
+        """What a page shows of the releases."""
+        return self.releases[:MOST_ROWS]
+
+    @property
+    def omitted_releases(self) -> int:
+        """How many rows a page leaves out."""
+        return len(self.releases) - len(self.listed_releases)
+
+    @property
+    def title(self) -> str:
+        """The caller's description of the subject."""
+        return self.deployment.title
+
+    @property
+    def unit(self) -> str:
+        """The caller's description of one record."""
+        return self.deployment.unit
+
+    def values(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return asdict(self)
