@@ -173,7 +173,10 @@ def test_several_fits_are_told_of_in_whatever_process_they_are(meta, jobs):
     three = np.arange(len(X)) % 3
     model = DPLogisticRegression(data_norm=1.0)
     found = told(lambda: meta(model, jobs).fit(X, three))
-    assert ["may fit several" in str(each.message) for each in found] == [True]
+    assert found
+    assert all("may fit several" in str(each.message) for each in found)
+    # What a worker process says may be said again by another one.
+    assert len(found) == 1 or jobs == 2
     assert found[0].filename == __file__
     assert not told(lambda: pickle.dumps(model))
 

@@ -87,7 +87,8 @@ def test_many_multisets_are_put_together_and_lose_little(monkeypatch):
     dispatch._remembered.cache_clear()
     for epsilon, lower in zip((0.1, 1.0, 2.0), known, strict=True):
         found = float((3 * model).delta_bounds(epsilon).lower)
-        assert 0.99 * lower <= found <= lower * (1.0 + 1e-9)
+        # Either is a lower end on a grid, half a percent below its law at most.
+        assert 0.99 * lower <= found <= lower * (1.0 + 5e-3)
 
 
 @pytest.mark.long
