@@ -161,7 +161,7 @@ def size(laws):
     return math.prod(len(law) for law in laws)
 
 
-@pytest.mark.long(keep=40)
+@pytest.mark.long(keep=12)
 @pytest.mark.parametrize("seed", range(2000))
 def test_random_small_mixes_hold_their_truth(seed):
     rng = np.random.default_rng([17, seed])
@@ -212,7 +212,7 @@ def transform(law_pair, z):
     return (((z - 1) * e).exp() + (-z * e).exp()) / (1 + (-e).exp())
 
 
-@pytest.mark.long(keep=30)
+@pytest.mark.long(keep=8)
 @pytest.mark.parametrize("seed", range(300))
 def test_nodes_are_off_by_less_than_they_say(seed):
     rng = np.random.default_rng([18, seed])
