@@ -106,6 +106,7 @@ def pfl():
 def tensorflow_privacy():
     from adapters.test_other_frameworks import theirs
 
+    pytest.importorskip("dp_accounting")  # which its module imports
     library = theirs("tensorflow_privacy", "privacy/analysis/compute_dp_sgd_privacy_lib.py")
     return library.compute_dp_sgd_privacy(60_000, 600, NOISE, 10, DELTA)[0], exact()
 
