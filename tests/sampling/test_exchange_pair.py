@@ -95,7 +95,7 @@ def test_a_step_is_the_worst_of_all_contributions(name, size, q):
         assert float(truth) <= high * (1.0 + 1e-13) + 1e-15
         assert float(truth) >= low * (1.0 - 1e-13) - 1e-15
         assert high <= float(truth) * (1.0 + 1e-9) + 1e-12
-        assert high - low <= 1e-4 * high + 1e-12
+        assert high - low <= 1e-9 * high + 1e-12
 
 
 @pytest.mark.long(keep=2)
