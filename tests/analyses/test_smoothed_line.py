@@ -173,16 +173,18 @@ def test_random_small_mixes_hold_their_truth(seed):
     most = sum(float(max(loss.mid() for loss, _ in law)) for law in laws) + float(tail or 0)
     epsilon = float(rng.uniform(0.02, 0.8)) * min(most, 12.0)
     truth = profile(laws, epsilon, tail)
+    delta = float(truth.mid())
     try:
         found = solver._line_delta(epsilon)
     except ac.PrecisionError:
+        assert delta > 0.3  # the line is long where δ is large
         return
     holds(found, truth)
-    delta = float(truth.mid())
     if 1e-12 < delta < 0.9:
         try:
             bounds = solver._line_epsilon(delta)
         except ac.PrecisionError:
+            assert delta > 0.3
             return
         # H falls in ε, so that H(upper) <= δ <= H(lower)
         at_upper = profile(laws, bounds.upper, tail)
