@@ -13,7 +13,8 @@ from accountant._rounding import U, sum_up, up
 from accountant.analyses.brackets import is_within
 from accountant.analyses.pld.saddle_point import is_far
 from accountant.analyses.shift_cuts import covers
-from accountant.analyses.solvers import Grid, Solver
+from accountant.analyses.solver import Solver
+from accountant.analyses.solvers import Grid
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError
 from accountant.pairs.base import DominatingPair, Parts, has_pld

@@ -8,7 +8,8 @@ from functools import cached_property
 
 from accountant._core import answers as core
 from accountant._rounding import LEAST, TINY, U
-from accountant.analyses.solvers import Grid, Solver
+from accountant.analyses.solver import Solver
+from accountant.analyses.solvers import Grid
 from accountant.bounds import Bounds
 from accountant.checks import MAX_COUNT
 from accountant.pairs.base import DominatingPair, Parts, gaussian_part

@@ -37,7 +37,8 @@ from accountant.analyses.replacement_beside import BesideGame, plays_beside
 from accountant.analyses.replacement_steps import ReplacementGame, plays
 from accountant.analyses.shift_cuts import covers
 from accountant.analyses.smoothed_line import SmoothedLine, covers_line
-from accountant.analyses.solvers import Contour, Grid, Renyi, Solver
+from accountant.analyses.solver import Solver
+from accountant.analyses.solvers import Contour, Grid, Renyi
 from accountant.analyses.upper_pairs import UpperPairs
 from accountant.errors import AccountantError
 from accountant.pairs.base import DominatingPair, JointPair, Parts, has_pld, has_rdp

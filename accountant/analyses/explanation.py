@@ -13,7 +13,8 @@ from accountant.analyses.dispatch import cached_solver
 from accountant.analyses.profile import joint_pair
 from accountant.analyses.replacement_beside import BesideGame
 from accountant.analyses.replacement_steps import ReplacementGame
-from accountant.analyses.solvers import BesideGrid, Renyi, Solver
+from accountant.analyses.solver import Solver
+from accountant.analyses.solvers import BesideGrid, Renyi
 from accountant.bounds import Bounds
 from accountant.composition.problems import counted_alternatives, directions, symmetrised_pairs
 from accountant.environment import to_nearest

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 from accountant._rounding import U, times_up, up
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
 from accountant.analyses.laplace_sum import LaplaceSum
-from accountant.analyses.solvers import Solver
+from accountant.analyses.solver import Solver
 from accountant.analyses.upper_pairs import UpperPairs
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError

@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 
 from accountant._rounding import U, up
-from accountant.analyses.solvers import Solver
+from accountant.analyses.solver import Solver
 from accountant.bounds import Bounds
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.pairs.base import Parts

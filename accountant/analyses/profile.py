@@ -19,7 +19,8 @@ from accountant._typing import FloatArray
 from accountant.analyses import mixed
 from accountant.analyses.brackets import is_within
 from accountant.analyses.dispatch import cached_solver
-from accountant.analyses.solvers import WIDE, Contour, Solver
+from accountant.analyses.solver import Solver
+from accountant.analyses.solvers import WIDE, Contour
 from accountant.bounds import Bounds
 from accountant.broadcasting import each_bounds, each_number
 from accountant.checks import ArrayLike, Checked, Scalar

@@ -17,7 +17,7 @@ import numpy as np
 from accountant._rounding import up
 from accountant.analyses.replacement_game import Value
 from accountant.analyses.replacement_steps import ReplacementGame, plays
-from accountant.analyses.solvers import Solver
+from accountant.analyses.solver import Solver
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, UnsupportedError
 from accountant.pairs.base import DominatingPair, Parts

@@ -16,7 +16,8 @@ from accountant._rounding import U, up
 from accountant.analyses.gaussian_mixtures import MixtureContour
 from accountant.analyses.mixed import LEAST_SIGMA
 from accountant.analyses.replacement_game import CHOICES, Plan, Reached, Value, play, reach
-from accountant.analyses.solvers import Contour, Grid, Solver
+from accountant.analyses.solver import Solver
+from accountant.analyses.solvers import Contour, Grid
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.gaussian import GaussianPair

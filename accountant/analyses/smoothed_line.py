@@ -18,7 +18,7 @@ from accountant._rounding import U
 from accountant._typing import FloatArray
 from accountant.analyses.brackets import is_within
 from accountant.analyses.line_laws import DISTANCES, MANY, Laws, rows_of
-from accountant.analyses.solvers import Solver
+from accountant.analyses.solver import Solver
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError
 from accountant.pairs.base import Parts

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from accountant.analyses import renyi_conversion
-from accountant.analyses.solvers import Grid, Renyi, Solver
+from accountant.analyses.solver import Solver
+from accountant.analyses.solvers import Grid, Renyi
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, UnsupportedError
 from accountant.pairs.base import DominatingPair, JointPair, Parts, has_pld, has_rdp
