@@ -133,8 +133,9 @@ def _scored() -> bool:
 
 
 def _caller(frames: list[FrameType]) -> FrameType:
-    """Return the first call that is neither scikit-learn's nor this package's."""
-    for frame in frames:
+    """Return the call that entered scikit-learn, whatever its own calls wait for by now."""
+    inside = [i for i, frame in enumerate(frames) if frame.f_code.co_filename.startswith(HOME)]
+    for frame in frames[min(inside, default=0) :]:
         file = frame.f_code.co_filename
         if not file.startswith(HOME) and "joblib" not in file:
             return frame

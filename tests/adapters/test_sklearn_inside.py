@@ -3,12 +3,14 @@
 import inspect
 import pickle
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 pytest.importorskip("sklearn")
 
+import sklearn
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.experimental import enable_halving_search_cv, enable_iterative_imputer  # noqa: F401
@@ -32,6 +34,7 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScale
 from sklearn.utils import all_estimators
 
 import accountant as ac
+from accountant.adapters._sklearn_inside import _caller
 from accountant.adapters.sklearn import (
     DPLogisticRegression,
     DPRidge,
@@ -179,6 +182,13 @@ def test_several_fits_are_told_of_in_whatever_process_they_are(meta, jobs):
     assert len(found) == 1 or jobs == 2
     assert found[0].filename == __file__
     assert not told(lambda: pickle.dumps(model))
+
+
+def test_the_caller_is_who_entered_scikit_learn_whatever_it_waits_for():
+    files = "multiprocessing/connection.py", "joblib/parallel.py", sklearn.__file__, __file__
+    stack = [SimpleNamespace(f_code=SimpleNamespace(co_filename=file)) for file in files]
+    for waiting in range(3):
+        assert _caller(stack[waiting:]).f_code.co_filename == __file__
 
 
 def test_a_fits_privacy_says_whose_it_is():
