@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from accountant._binding import Bound, bind
+from accountant._basics.binding import Bound, bind
 from accountant.bounds import Bounds
 from accountant.calibration.subsampled_gaussian import calibrate_q, calibrate_sigma, calibrate_steps
 from accountant.errors import (

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from accountant import checks
-from accountant._rounding import ratio_up
-from accountant.display import text_down, text_up
+from accountant._basics.display import text_down, text_up
+from accountant._basics.rounding import ratio_up
+from accountant._basics.tolerances import relative_width
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.relations import NeighbouringRelation
@@ -25,7 +26,6 @@ from accountant.sampling import (
     TruncatedPoissonSampler,
     WithReplacementSampler,
 )
-from accountant.tolerances import relative_width
 
 __all__ = ["SAMPLERS", "SamplerRow", "SamplerTable", "compare_samplers"]
 

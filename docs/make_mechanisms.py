@@ -5,7 +5,7 @@ from pathlib import Path
 import accountant as ac
 from accountant import NeighbouringRelation as Relation
 from accountant import PoissonSampled
-from accountant.display import text_up
+from accountant._basics.display import text_up
 from accountant.mechanisms import DominatedBy, ShuffledResponses, SmoothSensitivityGaussian
 
 MECHANISMS = [

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.display import text_down, text_up
+from accountant._basics.display import text_down, text_up
 
 doubles = st.floats(min_value=0.0, allow_nan=False, allow_infinity=False)
 

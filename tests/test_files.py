@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 import accountant as ac
-from accountant import files
+from accountant._basics import files
 
 
 @pytest.fixture(params=["here", "windows"])

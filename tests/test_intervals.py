@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from accountant import intervals as iv
+from accountant._basics import intervals as iv
 
 
 def exact(value):

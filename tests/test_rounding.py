@@ -8,7 +8,7 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from accountant import _rounding as ar
+from accountant._basics import rounding as ar
 from support.exact_laws import exactly_up
 
 mp = mpmath.mpf

@@ -1,7 +1,7 @@
 """Grids are asked for few digits where few are shown."""
 
 import accountant as ac
-from accountant.tolerances import TOLERANCES, relative_width, wanted_tolerances
+from accountant._basics.tolerances import TOLERANCES, relative_width, wanted_tolerances
 
 
 def test_a_rough_answer_is_wider_and_certified():

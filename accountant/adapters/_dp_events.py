@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from accountant._rounding import ratio_down, ratio_up
+from accountant._basics.rounding import ratio_down, ratio_up
 from accountant.adapters import _dp_events_releases as releases
 from accountant.adapters._dp_events_releases import (
     ADD_OR_REMOVE,

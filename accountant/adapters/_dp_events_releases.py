@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
-from accountant._rounding import U, ratio_down, up
+from accountant._basics.rounding import U, ratio_down, up
 from accountant.mechanisms import (
     ZCDP,
     ApproximateDP,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.clipping import CLIPPING_NORM, AdaptiveQuantile
 from accountant.learn.release import release_fraction

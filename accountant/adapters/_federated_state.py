@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant import files
+from accountant._basics import files
 from accountant.errors import LedgerConflict, LedgerError
 
 _FORMAT = "accountant-federation-2"

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.adapters._sklearn_inside import look_around
 from accountant.errors import UnsupportedError
 from accountant.learn.account import as_ledger

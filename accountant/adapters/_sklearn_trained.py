@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.adapters._sklearn_base import (
     Classifier,
     Privacy,

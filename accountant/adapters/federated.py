@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from accountant import checks, store
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.adapters import _federated_state as memory
 from accountant.adapters._federated_noise import CentralNoise, SecureSumNoise
 from accountant.composition import composed

@@ -18,7 +18,7 @@ from flwr.serverapp import (
 )
 
 from accountant import checks
-from accountant._rounding import ratio_up
+from accountant._basics.rounding import ratio_up
 from accountant.adapters._observer import refuse_forgetting
 from accountant.errors import BudgetExceeded, DomainError, UnsupportedError
 from accountant.learn.account import affordable_steps

@@ -8,7 +8,7 @@ from typing import Any
 import pipeline_dp
 from pipeline_dp import budget_accounting
 
-from accountant._rounding import ratio_down
+from accountant._basics.rounding import ratio_down
 from accountant.calibration.any_mechanism import calibrate
 from accountant.composition import Composition
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError

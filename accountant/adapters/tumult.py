@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from accountant import checks
-from accountant._rounding import fraction_up, ratio_down
+from accountant._basics.rounding import fraction_up, ratio_down
 from accountant.composition import Composition
 from accountant.errors import DomainError, UnsupportedError
 from accountant.mechanisms import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from accountant._basics.rounding import ratio_down
 from accountant._core import answers as core
-from accountant._rounding import ratio_down
 from accountant.bounds import Bounds
 from accountant.pairs.base import DominatingPair, Parts, has_profile
 from accountant.pairs.product import root_of_squares, total

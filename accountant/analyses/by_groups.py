@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from accountant._rounding import U, sum_up, up
+from accountant._basics.rounding import U, sum_up, up
 from accountant.analyses.brackets import is_within
 from accountant.analyses.pld.saddle_point import is_far
 from accountant.analyses.shift_cuts import covers

@@ -11,10 +11,10 @@ import math
 from fractions import Fraction
 
 from accountant import checks
-from accountant import intervals as iv
+from accountant._basics import intervals as iv
+from accountant._basics.intervals import Interval
 from accountant.analyses.parts import Part, merged_parts
 from accountant.environment import to_nearest
-from accountant.intervals import Interval
 
 __all__ = ["advanced_epsilon", "basic_epsilon"]
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from functools import cached_property
 
+from accountant._basics.rounding import LEAST, TINY, U
 from accountant._core import answers as core
-from accountant._rounding import LEAST, TINY, U
 from accountant.analyses.solver import Solver
 from accountant.analyses.solvers import Grid
 from accountant.bounds import Bounds

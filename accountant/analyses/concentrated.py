@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
 from accountant import checks
-from accountant import intervals as iv
+from accountant._basics import intervals as iv
 from accountant.analyses.parts import tuples
 from accountant.environment import to_nearest
 

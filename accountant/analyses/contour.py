@@ -14,8 +14,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from accountant._basics.arrays import FloatArray
 from accountant._core import answers as core
-from accountant._typing import FloatArray
 from accountant.broadcasting import flatten, in_chunks, run_tasks
 from accountant.checks import Checked
 

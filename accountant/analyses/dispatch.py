@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from functools import lru_cache, partial
 
+from accountant._basics.tolerances import wanted_tolerances
 from accountant.analyses import closed_forms
 from accountant.analyses.by_groups import Apart, ByGroups, failing_parts, groups_of
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
@@ -43,7 +44,6 @@ from accountant.analyses.upper_pairs import UpperPairs
 from accountant.errors import AccountantError
 from accountant.pairs.base import DominatingPair, JointPair, Parts, has_pld, has_rdp
 from accountant.sampling.exchange_pair import ExchangePair
-from accountant.tolerances import wanted_tolerances
 
 
 def cached_solver(parts: Parts, joint: JointPair) -> Solver:

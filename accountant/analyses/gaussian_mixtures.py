@@ -11,8 +11,8 @@ import math
 from abc import abstractmethod
 from functools import lru_cache
 
+from accountant._basics.rounding import U
 from accountant._core import answers as core
-from accountant._rounding import U
 from accountant.analyses import mixed
 from accountant.analyses.shift_cuts import LEAST_DELTA, ShiftCut, covers, cut_shifts, shifts_of
 from accountant.analyses.solvers import BesideGrid

@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable
 
 from accountant import checks
-from accountant import intervals as iv
+from accountant._basics import intervals as iv
+from accountant._basics.rounding import U
 from accountant._core import answers as core
-from accountant._rounding import U
 from accountant.analyses.parts import tuples
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from accountant._rounding import U, times_up, up
+from accountant._basics.rounding import U, times_up, up
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
 from accountant.analyses.laplace_sum import LaplaceSum
 from accountant.analyses.solver import Solver

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from accountant._rounding import U, up
+from accountant._basics.rounding import U, up
 from accountant.analyses.solver import Solver
 from accountant.bounds import Bounds
 from accountant.mechanisms.laplace import LaplacePair

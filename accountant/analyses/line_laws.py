@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from accountant._rounding import U
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U
 from accountant.errors import PrecisionError
 from accountant.pairs.base import Parts
 from accountant.pairs.line import ATOMS, GAUSSIAN, LAPLACE, LATTICE, RESPONSE, LineLaw

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from accountant._basics.arrays import FloatArray
 from accountant._core import answers as core
-from accountant._typing import FloatArray
 from accountant.environment import to_nearest
 
 Brackets: TypeAlias = "tuple[FloatArray, FloatArray]"

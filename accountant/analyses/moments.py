@@ -25,8 +25,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from accountant._rounding import U
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U
 from accountant.pairs.base import DominatingPair
 from accountant.search import bisect
 

@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from accountant._basics.rounding import U
 from accountant._core import answers as core
-from accountant._rounding import U
 from accountant.analyses import mixed
 from accountant.analyses.solvers import BesideGrid
 from accountant.bounds import Bounds

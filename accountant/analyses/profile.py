@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import overload
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.analyses import mixed
 from accountant.analyses.brackets import is_within
 from accountant.analyses.dispatch import cached_solver

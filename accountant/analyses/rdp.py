@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import NORMAL, lift
 from accountant._core import answers as core
-from accountant._rounding import NORMAL, lift
-from accountant._typing import FloatArray
 from accountant.analyses.contour import at_zero_delta, evaluate
 from accountant.checks import Checked
 

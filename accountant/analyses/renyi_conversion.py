@@ -20,8 +20,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant import intervals as iv
-from accountant._rounding import U
+from accountant._basics import intervals as iv
+from accountant._basics.rounding import U
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.product import infinite_mass, total
 from accountant.search import golden

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from accountant._rounding import up
+from accountant._basics.rounding import up
 from accountant.analyses.replacement_game import Value
 from accountant.analyses.replacement_steps import ReplacementGame, plays
 from accountant.analyses.solver import Solver

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from accountant._rounding import U
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U
 from accountant.analyses.pld.fft import fft_error, fft_size
 from accountant.sampling.lattice_envelope import LatticeLaw, mirrored
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from accountant._rounding import U, up
+from accountant._basics.rounding import U, up
 from accountant.analyses.gaussian_mixtures import MixtureContour
 from accountant.analyses.mixed import LEAST_SIGMA
 from accountant.analyses.replacement_game import CHOICES, Plan, Reached, Value, play, reach

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accountant._rounding import U
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U
 from accountant.errors import UnsupportedError
 from accountant.pairs.base import DominatingPair, GaussianMixture
 

@@ -13,9 +13,9 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U
 from accountant._core import answers as core
-from accountant._rounding import U
-from accountant._typing import FloatArray
 from accountant.analyses.brackets import is_within
 from accountant.analyses.line_laws import DISTANCES, MANY, Laws, rows_of
 from accountant.analyses.solver import Solver

@@ -9,8 +9,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from accountant._basics.rounding import U
+from accountant._basics.tolerances import TOLERANCES, wanted_tolerances
 from accountant._core import answers as core
-from accountant._rounding import U
 from accountant.analyses import mixed, renyi_conversion
 from accountant.analyses.brackets import (
     capped,
@@ -27,7 +28,6 @@ from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError
 from accountant.pairs.base import GaussianPart, Parts, has_rdp
 from accountant.pairs.product import total
-from accountant.tolerances import TOLERANCES, wanted_tolerances
 
 # After this many failures in a row at a tolerance, the tolerance is no longer tried.
 MOST_MISSES = (2, 3, 24)

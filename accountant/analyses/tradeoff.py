@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from accountant import checks
-from accountant import intervals as iv
+from accountant._basics import intervals as iv
 from accountant.analyses.tradeoff_upper import bounded_above
 from accountant.bounds import Bounds
 from accountant.checks import Argument

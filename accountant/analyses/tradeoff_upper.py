@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import TypeAlias
 
-from accountant import intervals as iv
+from accountant._basics import intervals as iv
 
 Profile: TypeAlias = Callable[[float], float]
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from accountant._basics.tolerances import wanted_tolerances
 from accountant.analyses import renyi_conversion
 from accountant.analyses.solver import Solver
 from accountant.analyses.solvers import Grid, Renyi
@@ -15,7 +16,6 @@ from accountant.errors import AccountantError, UnsupportedError
 from accountant.pairs.base import DominatingPair, JointPair, Parts, has_pld, has_rdp
 from accountant.pairs.product import total
 from accountant.pairs.profile_pair import ProfilePair
-from accountant.tolerances import wanted_tolerances
 
 # A conversion of Rényi curves loses parts in a thousand: grids beside it need no more digits.
 ROOMY = 1e-5

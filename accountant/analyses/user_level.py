@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accountant._binding import bound
+from accountant._basics.binding import bound
 from accountant.analyses import contour, rdp
 from accountant.broadcasting import flatten, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from accountant._typing import FloatArray
+    from accountant._basics.arrays import FloatArray
     from accountant.mechanisms import Mechanism
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from accountant._basics.arrays import Array, FloatArray
 from accountant._core import training
-from accountant._typing import Array, FloatArray
 from accountant.errors import DomainError
 from accountant.learn.clipping import Rule
 from accountant.learn.models.base import BLOCK_ROWS, Model, Totals

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.audit.report import AuditReport
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.audit.one_run import Curve
 from accountant.audit.two_sample import ErrorRates, gaussian_epsilon, mu_from_rates
 from accountant.errors import DomainError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.audit.confidence import OUTWARD, binomial_tail
 from accountant.search import narrow
 

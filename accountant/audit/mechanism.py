@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.audit.confidence import CONFIDENCE, whole
 from accountant.audit.family import NoiseFamily, TradeoffCurve
 from accountant.audit.one_run import Curve

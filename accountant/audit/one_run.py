@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.audit.confidence import (
     CONFIDENCE,
     MOST_TRIALS,

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.display import text_down, text_up
 from accountant.audit.two_sample import ErrorRates
-from accountant.display import text_down, text_up
 
 _LOOKED = {
     "both": "scores looked at both ways",

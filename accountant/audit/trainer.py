@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.audit.canaries import CanaryModel, Recorder
 from accountant.audit.confidence import CONFIDENCE, whole
 from accountant.audit.family import NoiseFamily

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import special
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.analyses.gdp import gdp_epsilon_bounds
 from accountant.audit.confidence import CONFIDENCE, clopper_pearson_upper
 from accountant.errors import ArgumentTypeError, DomainError

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import U
+from accountant._basics.rounding import U
 from accountant.certificates.grid import find_grid
 from accountant.certificates.line import Search
 from accountant.certificates.rare import find_rare_line

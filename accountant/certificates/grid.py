@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import fft
 
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.analyses.pld.spacings import common_spacing
 from accountant.pairs.base import DominatingPair, Parts, has_pld
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.certificates.rule import Decay, NoLineError, Rule, rounded
 from accountant.certificates.step import Step
 

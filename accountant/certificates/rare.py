@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import erfc, log_ndtr
 
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.certificates.line import MOST_ORDERS, Search
 from accountant.certificates.rule import NoLineError, Rule, rounded
 from accountant.certificates.step import LARGE, Step, log_sum

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.certificates.step import Step, log_sum
 
 # Heights of the path, as shares of the largest.

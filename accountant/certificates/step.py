@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtri_exp
 
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 
 # Exponents beyond which sums of exponentials are taken by their logarithms.
 LARGE = 500.0

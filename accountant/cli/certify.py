@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
+from accountant._basics.display import text_up
 from accountant.cli.group import Command
 from accountant.cli.ledgers import load
 from accountant.cli.options import SAMPLING, Sampling, attach, existing, written
 from accountant.cli.output import as_json as print_json
 from accountant.cli.output import progress
-from accountant.display import text_up
 from accountant.errors import DomainError
 
 

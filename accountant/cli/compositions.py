@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
+from accountant._basics.display import text_down, text_up
+from accountant._basics.safe_text import shown
 from accountant.cli.group import Command
 from accountant.cli.options import JSON, STDIN, attach, existing, read_stdin, written
 from accountant.cli.output import as_json as print_json
 from accountant.cli.output import print_table, progress, stream_table
-from accountant.display import text_down, text_up
 from accountant.ledger import Accountant
-from accountant.safe_text import shown
 
 # Of the columns of `samplers`: the longest name of a sampler and of a relation, five digits.
 _WIDTHS = (31, 13, 8, 8, 7)

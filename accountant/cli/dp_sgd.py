@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from accountant import quick
+from accountant._basics.display import text_down, text_up
 from accountant.cli.group import Command
 from accountant.cli.options import SAMPLING, Sampling, attach, written
 from accountant.cli.output import answer, given, print_table, progress
-from accountant.display import text_down, text_up
 from accountant.errors import PrecisionError
 
 RUN = "--batch-size 256 --dataset-size 60000 --epochs 60"

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
+from accountant._basics.safe_text import shown
 from accountant.cli import plain_text
 from accountant.errors import AccountantError, BudgetExceeded, PrecisionError
-from accountant.safe_text import shown
 
 # Exit codes; docs/cli.md documents them.
 ANSWERED = 0

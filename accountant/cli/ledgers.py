@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from accountant._basics.safe_text import shown
 from accountant.cli.compositions import brackets, print_epsilons
 from accountant.cli.group import Command
 from accountant.cli.options import JSON, STDIN, read_stdin
@@ -17,7 +18,6 @@ from accountant.cli.output import counted, print_table
 from accountant.cli.stores import SECRET_FILE, ledger_at
 from accountant.errors import LedgerError
 from accountant.ledger import Accountant
-from accountant.safe_text import shown
 
 # Rows of the table of mechanisms before "and so on".
 MOST_ROWS = 40

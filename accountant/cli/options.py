@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from accountant._rounding import fraction_up
+from accountant._basics.rounding import fraction_up
 from accountant.errors import DomainError
 
 Attached = TypeVar("Attached", bound=Callable[..., Any])

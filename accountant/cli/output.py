@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
+from accountant._basics.display import json_value
 from accountant.cli.plain_text import plain
-from accountant.display import json_value
 
 SYMBOLS = {"q": "q", "sigma": "σ", "steps": "steps", "epsilon": "ε", "delta": "δ"}
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from accountant._basics.display import text_up
 from accountant.cli.group import Command
 from accountant.cli.ledgers import LEDGER, load
 from accountant.cli.options import STDIN, existing, require_different, written
 from accountant.cli.output import as_json as print_json
 from accountant.cli.output import progress
-from accountant.display import text_up
 from accountant.errors import DomainError
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def report(
 
 def _deployment(about: Path | None, words: dict[str, Any]) -> Deployment:
     """Join what a file says and what options say, which wins."""
-    from accountant import files
+    from accountant._basics import files
     from accountant.report import Deployment
 
     values: dict[str, Any] = {}

@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 
 import click
 
-from accountant import files
+from accountant._basics import files
+from accountant._basics.display import text_up
 from accountant.cli.budgets import budget_from, budget_options
 from accountant.cli.group import FAILED, Command, Group
 from accountant.cli.options import JSON, existing, written
 from accountant.cli.output import as_json as print_json
 from accountant.cli.output import counted, print_table, say
 from accountant.cli.releases import AS_MANY, COUNT, LABEL, mechanism_from, release_options
-from accountant.display import text_up
 from accountant.errors import DomainError
 from accountant.ledger import Accountant, Budget
 from accountant.store import Block, Store

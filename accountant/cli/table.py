@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant import files
+from accountant._basics import files
 from accountant.errors import AccountantError, DomainError, UnsupportedError
 
 # How files begin that gzip, bzip2, xz, zip and zstd made.

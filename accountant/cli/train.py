@@ -13,10 +13,10 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from accountant._basics.display import text_up
 from accountant.cli.group import Command
 from accountant.cli.options import JSON, existing, require_different, written
 from accountant.cli.output import as_json as print_json
-from accountant.display import text_up
 from accountant.errors import DomainError
 
 if TYPE_CHECKING:  # loading the trainers takes long

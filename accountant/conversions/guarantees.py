@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from accountant import checks
-from accountant import intervals as iv
-from accountant._rounding import U
+from accountant._basics import intervals as iv
+from accountant._basics.rounding import U
 from accountant.analyses import gdp
 from accountant.checks import Argument
 from accountant.environment import to_nearest

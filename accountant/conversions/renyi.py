@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from accountant import checks
-from accountant import intervals as iv
+from accountant._basics import intervals as iv
 from accountant.analyses.renyi_conversion import EPSILON_FORMS, best_delta, best_epsilon
 from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError, DomainError

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from accountant import checks
-from accountant._rounding import up
+from accountant._basics.rounding import up
 from accountant.derived.any_of import one_of
 from accountant.derived.repetition import STOPPING, converted, excess, response_delta
 from accountant.mechanisms.base import Mechanism, Profile

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._rounding import U, lift, up
+from accountant._basics.rounding import U, lift, up
 from accountant.analyses.renyi_conversion import log_deltas
 from accountant.checks import Argument
 from accountant.derived.any_of import one_of

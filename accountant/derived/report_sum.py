@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant._rounding import U
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U
 
 # Terms whose multisets of values are listed, at most. This and the next affect speed alone.
 MOST_TERMS = 512

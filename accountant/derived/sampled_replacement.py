@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import LEAST, U, ratio_down, ratio_up, up
+from accountant._basics.rounding import LEAST, U, ratio_down, ratio_up, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism, Profile, Selection
 from accountant.mechanisms.dominated_by import OnePair, nothing

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from accountant._rounding import U
+from accountant._basics.rounding import U
 from accountant.bounds import Bounds
 from accountant.derived import binary_reports
 from accountant.derived.binary_reports import ReportLaw, excess, two_answers

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from accountant._basics.display import text_down, text_up
 from accountant.calibration import calibrate_sigma
 from accountant.calibration.any_mechanism import calibrate
-from accountant.display import text_down, text_up
 from accountant.errors import AccountantError, ArgumentTypeError, BudgetExceeded, UnsupportedError
 from accountant.ledger import Accountant, Budget
 from accountant.ledger.closed import HoldsLedger

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from accountant import checks
-from accountant._typing import Array, FloatArray
+from accountant._basics.arrays import Array, FloatArray
 from accountant.checks import Argument
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.pate.ensemble import assign_shards, run_jobs

@@ -26,8 +26,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accountant import checks, files
-from accountant._typing import Array
+from accountant import checks
+from accountant._basics import files
+from accountant._basics.arrays import Array
 from accountant.checks import Argument
 from accountant.errors import AccountantError, ArgumentTypeError, DomainError
 from accountant.learn.clipping import AdaptiveQuantile, Clipping

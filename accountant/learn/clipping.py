@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from accountant import checks
-from accountant._rounding import U
+from accountant._basics.rounding import U
 from accountant.checks import Argument
 from accountant.errors import ArgumentTypeError, DomainError
 

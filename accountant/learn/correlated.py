@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._typing import Array, FloatArray
+from accountant._basics.arrays import Array, FloatArray
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.clipping import AdaptiveQuantile, Clipping, Rule
 from accountant.learn.models.base import Model

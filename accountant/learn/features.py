@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from accountant import checks
+from accountant._basics.arrays import Array, FloatArray
 from accountant._core import training
-from accountant._typing import Array, FloatArray
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.probes import each_row, public_rows, rearranged, same_bits
 from accountant.learn.validation import features

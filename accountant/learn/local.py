@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.checks import Argument
 from accountant.errors import DomainError
 from accountant.learn.blocks import interval

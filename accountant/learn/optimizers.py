@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from accountant import checks
-from accountant._typing import Array
+from accountant._basics.arrays import Array
 from accountant.checks import Argument
 
 

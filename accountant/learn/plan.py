@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any
 
 from accountant import checks
-from accountant._rounding import fraction_up
+from accountant._basics.display import text_up
+from accountant._basics.rounding import fraction_up
 from accountant.checks import Argument
-from accountant.display import text_up
 from accountant.errors import AccountantError, BudgetExceeded, DomainError, UnsupportedError
 from accountant.learn.account import (
     affordable_steps,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant._typing import Array
+from accountant._basics.arrays import Array
 from accountant.learn.validation import silence
 
 REPLACED = -1  # Marks a row that gave way to another.

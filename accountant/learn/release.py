@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from accountant._rounding import U
-from accountant._typing import Array, FloatArray
+from accountant._basics.arrays import Array, FloatArray
+from accountant._basics.rounding import U
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn import probes
 from accountant.learn.clipping import AdaptiveQuantile, Rule

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._typing import Array
-from accountant.display import text_up
+from accountant._basics.arrays import Array
+from accountant._basics.display import text_up
 from accountant.learn.account import Released
 from accountant.learn.models.base import Model
 from accountant.learn.plan import Plan

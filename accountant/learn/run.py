@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant._typing import Array, FloatArray
+from accountant._basics.arrays import Array, FloatArray
 from accountant.errors import BudgetExceeded
 from accountant.learn import checkpoint as checkpoints
 from accountant.learn.account import UNKNOWN, count_charged, epsilon_held

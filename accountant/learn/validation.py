@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from accountant import checks
-from accountant._typing import Array, FloatArray
+from accountant._basics.arrays import Array, FloatArray
 from accountant.checks import Argument, Checked
 from accountant.errors import ArgumentTypeError, DomainError
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
-from accountant._rounding import fraction_up
+from accountant._basics.rounding import fraction_up
 from accountant.composition import Composition
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import AccountantError, UnsupportedError

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from accountant._rounding import fraction_up
+from accountant._basics.rounding import fraction_up
 
 _BITS = 1074
 _SCALE = 1 << _BITS

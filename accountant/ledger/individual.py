@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._rounding import fraction_up
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import fraction_up
 from accountant.analyses import rdp
 from accountant.checks import ArrayLike
 from accountant.environment import to_nearest

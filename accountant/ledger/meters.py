@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from accountant import checks
-from accountant._rounding import fraction_up
+from accountant._basics.rounding import fraction_up
 from accountant.errors import UnsupportedError
 from accountant.ledger import exact_sums
 from accountant.mechanisms.base import Mechanism

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from accountant._rounding import fraction_up
+from accountant._basics.rounding import fraction_up
 from accountant.analyses.moments import is_within, truncated, used
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import PrecisionError, UnsupportedError

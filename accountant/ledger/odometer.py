@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._rounding import fraction_up
+from accountant._basics.rounding import fraction_up
 from accountant.analyses import renyi_conversion
 from accountant.analyses.over_steps.by_renyi import least_over_orders
 from accountant.analyses.over_steps.history import total

@@ -7,7 +7,8 @@ import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from accountant import checks, files
+from accountant import checks
+from accountant._basics import files
 from accountant.errors import AccountantError, DomainError
 from accountant.ledger import evaluation, schema
 from accountant.ledger.accountant import Accountant

@@ -12,7 +12,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from accountant import checks
-from accountant.display import text_down, text_up
+from accountant._basics.display import text_down, text_up
 from accountant.errors import AccountantError, BudgetExceeded, DomainError, UnsupportedError
 from accountant.ledger import filters
 from accountant.ledger.budget import Budget

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant._rounding import fraction_up
+from accountant._basics.rounding import fraction_up
 from accountant.errors import DomainError
 from accountant.ledger import kinds
 from accountant.ledger.budget import Budget

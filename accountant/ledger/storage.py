@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
-from accountant import files
+from accountant._basics import files
 from accountant.errors import DomainError, LedgerConflict, LedgerError
 
 # The digests of the contents this ledger may replace.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import U, up
+from accountant._basics.rounding import U, up
 from accountant.checks import Argument
 from accountant.environment import to_nearest
 from accountant.matrix.strategy import FeedbackStream, InverseStream

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import U, up
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U, up
 from accountant.bounds import Bounds
 from accountant.checks import Argument
 from accountant.environment import to_nearest

@@ -3,7 +3,8 @@
 A :class:`Mechanism` states one bound per record and one neighbouring relation, and returns its
 ordered dominating pairs (:mod:`accountant.pairs`): two of them (remove, then add) when the
 directions differ, one when they do not. Its questions (``epsilon``, ``rdp``, …) and its algebra
-(``n * a + b``) are methods; :mod:`accountant._binding` links them to the code that computes them.
+(``n * a + b``) are methods; :mod:`accountant._basics.binding` links them to the code that computes
+them.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeAlias, overload
 
-from accountant._binding import bound
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.binding import bound
+from accountant._basics.display import text_up
 from accountant.bounds import Bounds
 from accountant.checks import ArrayLike, Scalar
-from accountant.display import text_up
 from accountant.environment import to_nearest
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.described import Described as Described

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 from accountant import checks
-from accountant._rounding import times_up, up
+from accountant._basics.rounding import times_up, up
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism

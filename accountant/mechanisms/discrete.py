@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import U, half_square, lift, ratio_up, up
+from accountant._basics.rounding import U, half_square, lift, ratio_up, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.concentrated import ConcentratedPair
 from accountant.mechanisms.fields import BoundedContribution, set_fields

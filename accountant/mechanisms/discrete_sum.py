@@ -10,8 +10,8 @@ from typing import NoReturn
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import U, up
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.discrete import MOST_ATOMS
 from accountant.mechanisms.fields import BoundedContribution, set_fields

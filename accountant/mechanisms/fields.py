@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from accountant import checks
-from accountant._rounding import times_up
+from accountant._basics.rounding import times_up
 from accountant.checks import Argument
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism

@@ -11,9 +11,18 @@ from functools import lru_cache
 import numpy as np
 
 from accountant import checks
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import (
+    LEAST,
+    U,
+    half_square,
+    lift,
+    ratio_down,
+    ratio_up,
+    times_up,
+    up,
+)
 from accountant._core import answers as core
-from accountant._rounding import LEAST, U, half_square, lift, ratio_down, ratio_up, times_up, up
-from accountant._typing import FloatArray
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.errors import PrecisionError

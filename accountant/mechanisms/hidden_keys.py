@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from accountant._rounding import U, lift, ratio_down, up
+from accountant._basics.rounding import U, lift, ratio_down, up
 from accountant.mechanisms.discrete import DiscreteLaplace
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
 from accountant.mechanisms.shown import NOTHING, Logs, hiding

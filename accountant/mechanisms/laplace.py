@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import U, lift, ratio_up, up
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U, lift, ratio_up, up
 from accountant.bounds import Bounds
 from accountant.mechanisms.fields import BoundedContribution, set_fields
 from accountant.pairs.base import DominatingPair, Masses

@@ -9,8 +9,8 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import U, half_square, lift, ratio_up, up
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U, half_square, lift, ratio_up, up
 from accountant.errors import DomainError, PrecisionError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import raise_unsupported, set_fields

@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import TINY, U
 from accountant._core import tools
-from accountant._rounding import TINY, U
-from accountant._typing import FloatArray
 
 REACH = 40.0  # beyond it, in standard deviations, a normal law has less mass than 1e-300
 NARROW = 1.0 / 64.0  # largest h²(1 + m²) of a cell m ± h for which the series is used

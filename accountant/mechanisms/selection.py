@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from accountant import checks
-from accountant._rounding import U, half_square, ratio_up, sum_up, times_up, up
+from accountant._basics.rounding import U, half_square, ratio_up, sum_up, times_up, up
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.dominated_by import nothing
 from accountant.mechanisms.fields import BoundedContribution, set_fields

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from accountant._rounding import TINY, U, times_up
+from accountant._basics.rounding import TINY, U, times_up
 from accountant.environment import to_nearest
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.discrete import REACH, DiscreteGaussian, DiscreteLaplace

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field
 import numpy as np
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.dominated_by import nothing

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import U, up
+from accountant._basics.rounding import U, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.fields import BoundedContribution, set_fields
 from accountant.pairs.atoms import AtomicPair, Atoms

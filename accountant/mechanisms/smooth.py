@@ -6,7 +6,7 @@ import math
 from dataclasses import KW_ONLY, dataclass, field
 
 from accountant import checks
-from accountant._rounding import U, lift
+from accountant._basics.rounding import U, lift
 from accountant.checks import Argument
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import set_fields

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from accountant import checks
-from accountant._rounding import lift, up
+from accountant._basics.rounding import lift, up
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Self
 
 from accountant import checks
-from accountant._rounding import times_up, up
+from accountant._basics.rounding import times_up, up
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import group_factor, set_fields
 from accountant.pairs.base import DominatingPair

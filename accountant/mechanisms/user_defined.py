@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import U, up
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U, up
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import set_fields

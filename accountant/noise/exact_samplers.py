@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.errors import DomainError
 from accountant.noise.generator import GRID_SCALE, SecureGenerator
 

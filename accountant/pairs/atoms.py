@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from accountant._rounding import TINY, U, lift, up
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.locks import ModuleLock
+from accountant._basics.rounding import TINY, U, lift, up
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
-from accountant.locks import ModuleLock
 from accountant.pairs.base import Atoms as Atoms
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.pairs.excess import divergence, rdp_excess_terms

@@ -24,8 +24,8 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 
-from accountant._rounding import TINY, U, half_square, lift, up
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import TINY, U, half_square, lift, up
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
 from accountant.pairs.line import LineLaw

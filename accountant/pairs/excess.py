@@ -13,8 +13,8 @@ import math
 
 import numpy as np
 
-from accountant._rounding import TINY, U, lift, up
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import TINY, U, lift, up
 
 # The least rise of e^L between two losses.
 LEAST_RISE = 1e-30

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 
 GAUSSIAN, LATTICE, LAPLACE, ATOMS, RESPONSE = range(5)  # as the native core numbers them
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from accountant._rounding import U, up
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U, up
 from accountant.errors import DomainError
 from accountant.pairs.base import GaussianMixture
 from accountant.pairs.mixture_renyi import Mixture, divergence_upper

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from accountant._rounding import TINY, U
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import TINY, U
 from accountant.errors import DomainError
 
 # What one call of a function of NumPy is trusted to, with a reserve: tests/test_intervals.py.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from accountant._rounding import sum_up, times_up, up
+from accountant._basics.rounding import sum_up, times_up, up
 from accountant.pairs.base import DominatingPair, JointPair, Parts, Problems, has_pld
 
 

@@ -16,7 +16,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from accountant._rounding import U
+from accountant._basics.rounding import U
 from accountant.errors import UnsupportedError
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair

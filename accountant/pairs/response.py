@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accountant._rounding import U, lift, up
+from accountant._basics.rounding import U, lift, up
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.excess import divergence
 from accountant.pairs.line import LineLaw

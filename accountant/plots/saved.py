@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.errors import UnsupportedError
 from accountant.plots.style import COLOURS, finish, new_axes, style
 

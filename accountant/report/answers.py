@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from accountant.display import text_down, text_up
+from accountant._basics.display import text_down, text_up
 from accountant.report import facts
 from accountant.report.contents import Contents
 from accountant.report.deployment import MODELS, UNSTATED

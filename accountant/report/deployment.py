@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from accountant import checks, safe_text
+from accountant import checks
+from accountant._basics import safe_text
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.mechanisms import Mechanism
 

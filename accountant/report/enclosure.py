@@ -7,7 +7,7 @@ import hashlib
 import math
 from dataclasses import dataclass
 
-from accountant import safe_text
+from accountant._basics import safe_text
 from accountant.certificates import certificate
 from accountant.errors import AccountantError
 from accountant.ledger import Accountant

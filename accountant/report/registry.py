@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from accountant.display import text_up
+from accountant._basics.display import text_up
 from accountant.errors import DomainError
 from accountant.report.contents import Contents
 from accountant.report.deployment import MODELS, UNSTATED

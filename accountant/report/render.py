@@ -10,7 +10,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from accountant.display import json_value, text_down, text_up
+from accountant._basics.display import json_value, text_down, text_up
 from accountant.errors import UnsupportedError
 from accountant.report import answers, charts, facts, proofs
 from accountant.report.charts import Axis, Chart, Series

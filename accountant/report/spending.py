@@ -15,8 +15,8 @@ from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from accountant._rounding import up
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import up
 from accountant.analyses.gdp import compose_gdp
 from accountant.bounds import Bounds
 from accountant.composition import Composition, composed

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import accountant
-from accountant import checks, safe_text
+from accountant import checks
+from accountant._basics import safe_text
 from accountant.ledger import Accountant, Budget, Entry
 from accountant.ledger.evaluation import ASSUMED_DELTA
 from accountant.mechanisms import Mechanism

@@ -14,8 +14,8 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import U
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U
 from accountant.bounds import Bounds
 from accountant.checks.domains import describe
 from accountant.errors import ArgumentTypeError, PrecisionError, UnsupportedError

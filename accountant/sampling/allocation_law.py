@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U
 from accountant._core import tools
-from accountant._rounding import U
-from accountant._typing import FloatArray
 from accountant.sampling.allocation_table import Table, chord_law, make_table, tangent_law
 from accountant.sampling.lognormal import (
     Law,

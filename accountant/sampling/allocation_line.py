@@ -14,8 +14,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant._rounding import U
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U
 from accountant.sampling.allocation_plan import MOST_TERMS, Plan, log_put_outside, make_plan
 from accountant.sampling.lognormal import Kind, Window, panels_for, window
 

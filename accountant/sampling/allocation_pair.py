@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from accountant._rounding import U, half_square, lift, ratio_up, up
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U, half_square, lift, ratio_up, up
 from accountant.bounds import Bounds
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.sampling.allocation_law import mean_law

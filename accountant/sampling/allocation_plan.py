@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 
 # The most terms of a line: a longer sum is cut off, at the cost of a wide bracket.
 MOST_TERMS = 2**14

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from accountant._rounding import U
+from accountant._basics.rounding import U
 from accountant.bounds import Bounds
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.sampling.allocation_line import Contour, contour

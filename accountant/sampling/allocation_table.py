@@ -15,8 +15,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant._rounding import U
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U
 from accountant.sampling.allocation_line import contour
 from accountant.sampling.allocation_profile import profile_of
 from accountant.sampling.lognormal import Law

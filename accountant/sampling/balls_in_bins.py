@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import U, ratio_down, up
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U, ratio_down, up
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.errors import DomainError

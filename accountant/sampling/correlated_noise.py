@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from accountant import checks
-from accountant._rounding import U
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError, DomainError

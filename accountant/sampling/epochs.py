@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import U, lift, up
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U, lift, up
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.dominated_by import DominatedBy

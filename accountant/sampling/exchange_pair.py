@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U, half_square, lift, product_up, ratio_up, up
 from accountant._core import answers as core
-from accountant._rounding import U, half_square, lift, product_up, ratio_up, up
-from accountant._typing import FloatArray
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.mechanisms.normal_masses import REACH, cells

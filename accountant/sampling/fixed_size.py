@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import U, ratio_down, ratio_up, times_up, up
+from accountant._basics.rounding import U, ratio_down, ratio_up, times_up, up
 from accountant.errors import PrecisionError
 from accountant.mechanisms.base import Mechanism, Selection
 from accountant.mechanisms.dominated_by import OnePair

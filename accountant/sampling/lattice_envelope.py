@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from accountant._rounding import U
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U
 from accountant.mechanisms.normal_masses import cells, distribution
 from accountant.sampling.allocation_table import Table, chord_law
 

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U
 from accountant._core import tools
-from accountant._rounding import U
-from accountant._typing import FloatArray
 from accountant.errors import PrecisionError
 
 _SQRT2 = math.sqrt(2.0)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accountant._rounding import U, half_square, lift, up
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U, half_square, lift, up
 from accountant.bounds import Bounds
 from accountant.errors import PrecisionError
 from accountant.mechanisms.normal_masses import REACH, cells

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import ClassVar
 
 from accountant import checks
-from accountant._binding import bound
-from accountant._rounding import LEAST, times_up, up
+from accountant._basics.binding import bound
+from accountant._basics.rounding import LEAST, times_up, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism, Selection
 from accountant.mechanisms.dominated_by import nothing

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from accountant._rounding import TINY, U
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import TINY, U
 from accountant.sampling.ratio_sums import (
     WIDTHS,
     Ends,

@@ -14,9 +14,9 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U
 from accountant._core import tools as core
-from accountant._rounding import U
-from accountant._typing import FloatArray
 from accountant.pairs.atoms import AtomicPair
 from accountant.pairs.base import DominatingPair, has_pld
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from accountant import checks
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import TINY, U, half_square, lift, product_up, up
 from accountant._core import answers as core
-from accountant._rounding import TINY, U, half_square, lift, product_up, up
-from accountant._typing import FloatArray
 from accountant.bounds import Bounds
 from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, Masses

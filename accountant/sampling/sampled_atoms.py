@@ -12,8 +12,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant._rounding import TINY, U, lift, product_up, up
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import TINY, U, lift, product_up, up
 from accountant.pairs.atoms import LOOPED, AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.excess import loss_of_sample, loss_of_the_rest, one_loss_of_sample

@@ -8,8 +8,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from accountant._rounding import U, lift, product_up, up
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U, lift, product_up, up
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.pairs.atoms import AtomicPair
 from accountant.pairs.base import (

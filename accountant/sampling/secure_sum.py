@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from accountant import checks
-from accountant._rounding import U, up
+from accountant._basics.rounding import U, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.discrete_sum import CLIENTS
 from accountant.mechanisms.dominated_by import DominatedBy

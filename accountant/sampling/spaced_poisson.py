@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import fraction_up, ratio_down, up
+from accountant._basics.rounding import fraction_up, ratio_down, up
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism, Selection
 from accountant.mechanisms.dominated_by import DominatedBy, nothing

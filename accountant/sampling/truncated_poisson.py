@@ -9,8 +9,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from accountant._rounding import U, half_square, lift, ratio_up, up
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U, half_square, lift, ratio_up, up
 from accountant.environment import to_nearest
 from accountant.mechanisms.base import Mechanism, Selection
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from accountant._basics.rounding import U
 from accountant._core import tools
-from accountant._rounding import U
 from accountant.mechanisms.normal_masses import distribution
 
 _Floats = NDArray[np.float64]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accountant.display import json_value
+from accountant._basics.display import json_value
 from accountant.errors import BudgetExceeded
 from accountant.ledger import Remaining
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from accountant import files
+from accountant._basics import files
 from accountant.errors import DomainError, LedgerError, UnsupportedError
 from accountant.ledger import storage
 from accountant.store.database import Database

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant import intervals as iv
+from accountant._basics import intervals as iv
 from accountant._core import answers as core
 from accountant.analyses import renyi_conversion as rc
 

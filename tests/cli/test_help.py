@@ -128,7 +128,7 @@ def test_escape_sequences_in_labels_never_reach_the_terminal(desk):
 def test_tables_never_cut_a_number(desk):
     done = run("compose", "pipeline.json", env={"COLUMNS": "20"})
     answer = json.loads(run("compose", "pipeline.json", "--json").stdout)
-    from accountant.display import text_up
+    from accountant._basics.display import text_up
 
     for row in answer["epsilons"]:
         assert text_up(row["epsilon"]) in done.output

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 import accountant as ac
-from accountant import files
+from accountant._basics import files
+from accountant._basics.display import text_up
 from accountant.cli import main
-from accountant.display import text_up
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3))

@@ -9,7 +9,7 @@ import mpmath
 import pytest
 
 from accountant import conversions as co
-from accountant import intervals as iv
+from accountant._basics import intervals as iv
 from accountant.analyses import gdp
 from accountant.conversions import guarantees
 

@@ -11,7 +11,7 @@ import pytest
 
 import accountant as ac
 from accountant import sampling
-from accountant._rounding import U
+from accountant._basics.rounding import U
 from accountant.errors import AccountantError
 from accountant.pairs.excess import rdp_excess_term, rdp_excess_terms
 

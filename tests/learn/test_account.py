@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import accountant as ac
-from accountant.display import text_up
+from accountant._basics.display import text_up
 from accountant.errors import BudgetExceeded, UnsupportedError
 from accountant.learn import Batches, Checkpoint, LogisticRegression, Noise, train_dp_sgd
 from accountant.learn.release import function_digest

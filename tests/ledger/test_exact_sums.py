@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from accountant._rounding import fraction_up
+from accountant._basics.rounding import fraction_up
 from accountant.ledger import exact_sums
 
 UNIT = Fraction(1, 2**1074)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from accountant import files
+from accountant._basics import files
 from accountant.errors import BudgetExceeded, DomainError, LedgerConflict, LedgerError
 from accountant.ledger import Accountant, Budget, register, storage
 from support.elsewhere import forked, mounted

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import accountant as ac
-from accountant._rounding import U
+from accountant._basics.rounding import U
 from accountant.errors import PrecisionError
 from accountant.mechanisms.mixture import MixturePair
 from accountant.mechanisms.normal_masses import REACH

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import accountant as ac
-from accountant._rounding import U
+from accountant._basics.rounding import U
 from accountant.pairs.excess import rdp_excess_term, rdp_excess_terms
 from support.oracle import losses as oracle
 from support.oracle.losses import discrete_gaussian

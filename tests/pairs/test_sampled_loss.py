@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import accountant as ac
-from accountant._rounding import U
+from accountant._basics.rounding import U
 from accountant.pairs.excess import (
     loss_of_sample,
     loss_of_sample_inverse,

@@ -7,7 +7,7 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from accountant import _rounding as ar
+from accountant._basics import rounding as ar
 from accountant.mechanisms import ApproximateDP
 from accountant.pairs import product
 from support.exact_laws import exactly_up

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 import accountant as ac
-from accountant.display import text_up
+from accountant._basics.display import text_up
 from accountant.report import Deployment, answers, render, statement
 
 TOLD = Deployment(

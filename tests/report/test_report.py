@@ -249,7 +249,7 @@ def test_every_rendering_is_whole(case):
     assert set(values["statement"]) == set(made.values())
     text = made.markdown()
     for row in made.table:
-        from accountant.display import text_up
+        from accountant._basics.display import text_up
 
         if math.isfinite(row.epsilon):
             assert text_up(row.epsilon, 5) in text

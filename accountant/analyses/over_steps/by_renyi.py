@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.analyses import renyi_conversion
 from accountant.analyses.over_steps.history import (
     MAX_DISTINCT,

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.analyses import contour, mixed
 from accountant.analyses.over_steps import by_renyi
 from accountant.analyses.over_steps.history import (

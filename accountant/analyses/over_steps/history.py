@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.analyses import rdp
 from accountant.composition import composed
 from accountant.composition.problems import symmetrised_pairs

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from accountant._rounding import TINY, U
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import TINY, U
 from accountant.analyses.pld.fft import Tilted, Total, compose, fft_size, total_sums
 from accountant.analyses.pld.loss_grid import (
     GridLaw,

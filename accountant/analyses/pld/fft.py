@@ -9,9 +9,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U
 from accountant._core import tools as core
-from accountant._rounding import U
-from accountant._typing import FloatArray
 from accountant.errors import PrecisionError
 
 ComplexArray: TypeAlias = "NDArray[np.complex128]"

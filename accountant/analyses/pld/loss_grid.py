@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U, sum_up, times_up, up
 from accountant._core import tools as core
-from accountant._rounding import U, sum_up, times_up, up
-from accountant._typing import FloatArray
 from accountant.analyses.pld.saddle_point import CoarseLaw, Saddle
 from accountant.errors import PrecisionError
 from accountant.pairs.base import DominatingPair

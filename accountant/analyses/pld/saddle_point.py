@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.pairs.atoms import Atoms
 from accountant.pairs.base import DominatingPair, Masses, has_rdp
 

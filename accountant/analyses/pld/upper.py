@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from accountant._basics.locks import ModuleLock
 from accountant.analyses.pld.composed_law import ComposedLaw, TooLarge
 from accountant.analyses.pld.loss_grid import GridPart, GridPlan, largest_loss, refuse_huge
 from accountant.analyses.pld.saddle_point import (
@@ -28,7 +29,6 @@ from accountant.bounds import Bounds
 from accountant.checks import EPSILON, MAX_COUNT, Argument, count, real
 from accountant.environment import to_nearest
 from accountant.errors import PrecisionError
-from accountant.locks import ModuleLock
 from accountant.pairs.base import DominatingPair
 
 MOST_HELD = 256 * 2**20  # bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from accountant.display import text_down, text_up
+from accountant._basics.display import text_down, text_up
 from accountant.mechanisms.base import Mechanism
 
 

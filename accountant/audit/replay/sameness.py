@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from accountant._typing import Array
+from accountant._basics.arrays import Array
 
 LONGEST = 60  # Characters of a value in a message.
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._rounding import U
-from accountant._typing import Array, FloatArray
+from accountant._basics.arrays import Array, FloatArray
+from accountant._basics.rounding import U
 from accountant.errors import DomainError
 from accountant.learn.convex.fit import BOUND, REGULARIZATION, STEP_SIZE, LinearFit, PrivateResult
 from accountant.learn.convex.losses import Loss

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accountant._rounding import U
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U
 from accountant.learn.convex.losses import Loss
 
 # Theorem V10 depends on these four: products of rows with pieces, and sums of 1024 = 2^10 of them,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from accountant import checks
-from accountant._typing import Array, FloatArray
+from accountant._basics.arrays import Array, FloatArray
 from accountant.checks import Argument, positive
 from accountant.errors import DomainError
 from accountant.learn.account import Released, charged

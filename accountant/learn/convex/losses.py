@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import expit
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.errors import DomainError
 from accountant.learn.validation import class_labels, numbers
 

@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.convex.dominating import ConvexNormalPair, concave_majorant

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from accountant import checks
-from accountant._typing import Array, FloatArray
+from accountant._basics.arrays import Array, FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.convex.fit import (

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant._rounding import U
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U
 from accountant.errors import DomainError
 from accountant.noise import Grid, SecureGenerator
 from accountant.noise.exact_samplers import bernoulli_exp, discrete_laplace, uniform_below

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from accountant import checks
-from accountant._typing import Array, FloatArray
+from accountant._basics.arrays import Array, FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.learn.convex.exact_gradients import RegularizedRisk, largest_target
 from accountant.learn.convex.fit import (

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._typing import Array, FloatArray
+from accountant._basics.arrays import Array, FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
 from accountant.learn.convex.exact_gradients import RegularizedRisk, smoothness

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import U
-from accountant._typing import Array, FloatArray
+from accountant._basics.arrays import Array, FloatArray
+from accountant._basics.rounding import U
 from accountant.calibration import calibrate_sigma
 from accountant.learn.convex.fit import (
     BOUND,

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from accountant._rounding import U
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U
 from accountant.errors import DomainError
 from accountant.learn.convex.losses import SLOPE_ROUNDINGS, Loss
 from accountant.learn.validation import numbers

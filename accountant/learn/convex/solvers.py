@@ -15,8 +15,8 @@ import numpy as np
 from scipy import optimize
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
-from accountant._rounding import U
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U
 from accountant.errors import DomainError
 from accountant.learn.convex.exact_gradients import (
     Point,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._typing import Array, FloatArray
+from accountant._basics.arrays import Array, FloatArray
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.validation import labels_among, numbers
 

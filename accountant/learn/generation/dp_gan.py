@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.errors import DomainError
 from accountant.learn.dp_sgd import Watch, train_dp_sgd
 from accountant.learn.generation.domain import Domain, as_domain

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._typing import Array
+from accountant._basics.arrays import Array
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.account import charged

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from accountant import checks
-from accountant._typing import Array, FloatArray
+from accountant._basics.arrays import Array, FloatArray
 from accountant.learn.account import Released
 from accountant.learn.generation.domain import Category, Domain
 from accountant.learn.models.layers import Activation, Dense, Layer, LayerStack

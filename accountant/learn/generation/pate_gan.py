@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import DomainError
 from accountant.learn.generation.domain import Domain, as_domain

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 
 Edge: TypeAlias = tuple[int, int]
 ROUNDS = 100  # Rounds of proportional fitting, at most.

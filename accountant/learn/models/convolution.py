@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from accountant._basics.arrays import Array, FloatArray
 from accountant._core import training
-from accountant._typing import Array, FloatArray
 from accountant.learn.models.base import norm_limit
 from accountant.learn.models.layers import Layer, row_products, wide
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy import special
 
+from accountant._basics.arrays import Array, FloatArray
 from accountant._core import training
-from accountant._typing import Array, FloatArray
 from accountant.learn.models.base import norm_limit
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import special
 
+from accountant._basics.arrays import Array
 from accountant._core import training
-from accountant._typing import Array
 from accountant.errors import DomainError
 from accountant.learn import probes, validation
 from accountant.learn.clipping import Rule

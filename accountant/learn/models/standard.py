@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from accountant import checks
-from accountant._typing import Array
+from accountant._basics.arrays import Array
 from accountant.checks import Argument
 from accountant.errors import DomainError
 from accountant.learn.models.convolution import Convolution

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.errors import BudgetExceeded, DomainError
 from accountant.learn.account import charged
 from accountant.learn.pate.bounds import (

@@ -13,8 +13,8 @@ import numpy as np
 from scipy import special
 
 from accountant import checks
-from accountant._rounding import U
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U
 from accountant.checks import Argument
 from accountant.errors import DomainError
 from accountant.learn.validation import private_count

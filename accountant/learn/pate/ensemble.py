@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._typing import Array
+from accountant._basics.arrays import Array
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.account import Released
 from accountant.learn.pate.aggregation import GNMax, LNMax, Refusal, VoteStream

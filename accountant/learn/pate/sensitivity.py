@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
 from accountant.conversions import rdp_to_epsilon
 from accountant.errors import DomainError
 from accountant.learn.pate.aggregation import GNMax

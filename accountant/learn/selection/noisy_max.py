@@ -10,8 +10,8 @@ from typing import TypeAlias, cast
 import numpy as np
 
 from accountant import checks
-from accountant._rounding import up
-from accountant._typing import FloatArray
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import up
 from accountant.checks import Argument
 from accountant.errors import BudgetExceeded, DomainError, UnsupportedError
 from accountant.learn.validation import private_real, private_scalar

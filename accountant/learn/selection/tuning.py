@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from accountant import checks
-from accountant import intervals as iv
+from accountant._basics import intervals as iv
 from accountant.derived.any_of import one_of
 from accountant.derived.first_above import FirstAboveThreshold
 from accountant.derived.repetition import BestOfPoissonRuns, BestOfRuns

@@ -8,7 +8,7 @@ import pytest
 from mpmath import mp, mpf
 from scipy.special import ndtr
 
-from accountant._rounding import U
+from accountant._basics.rounding import U
 from accountant.learn.convex import bolt_on, gradient, regression
 from accountant.learn.convex.bolt_on import (
     bolt_on_sgd,

@@ -1,0 +1,1 @@
+"""What every part stands on: directed rounding, intervals, tolerances, files, locks, texts."""
