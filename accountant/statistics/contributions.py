@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -12,8 +12,10 @@ from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 
 # Products of two residues modulo it are 64-bit integers in every engine.
 PRIME = 2**31 - 1
-# Integers up to it are doubles, into which pandas turns a column with a missing value.
-LARGEST_DOUBLE = 2.0**53
+# Integers below it are doubles, into which pandas turns a column with a missing value.
+DOUBLES = 2**53
+# What a 64-bit integer holds; a column may hold longer ones.
+LARGEST = 2**63 - 1
 # Names of columns that are added, and taken away again.
 ADDED = "_accountant_"
 
@@ -51,7 +53,10 @@ def bounded_counts(
         One row an event; anything that narwhals reads.
     unit, key : str, keyword only
         The columns that say whom a row belongs to and under which key it counts: integers, or any
-        type with ``order``. Rows without one of them are left out.
+        type with ``order``. Rows without one of them are left out, and so are integers of 2**53 and
+        more in a column of NumPy's type (pandas' ``int64``): one missing value elsewhere would make
+        it a column of doubles, which cannot tell them apart. pandas' ``Int64``, Polars, DuckDB and
+        PySpark keep all of 64 bits.
     max_partitions : int, keyword only
         The largest number of keys of one unit, >= 1.
     max_per_partition : int, keyword only
@@ -152,7 +157,7 @@ def keyed_hash(units: Iterable[object], keys: Iterable[object], secret: bytes) -
     Returns
     -------
     list of int
-        In [0, 2**63).
+        In [0, 2**53), so that doubles hold them.
     """
     found = []
     for pair in zip(units, keys, strict=True):
@@ -160,7 +165,7 @@ def keyed_hash(units: Iterable[object], keys: Iterable[object], secret: bytes) -
             len(part).to_bytes(8, "big") + part for part in (str(each).encode() for each in pair)
         )
         digest = hashlib.blake2b(text, digest_size=8, key=secret).digest()
-        found.append(int.from_bytes(digest, "big") >> 1)
+        found.append(int.from_bytes(digest, "big") >> 11)
     return found
 
 
@@ -168,7 +173,8 @@ def frame_counts(frame: Any, bounds: _Bounds) -> Any:
     """Return the counts of a narwhals frame, collected."""
     import narwhals as nw
 
-    lazy = _whole_rows(_of_one_type(frame, bounds).lazy(), bounds)
+    rounds = {name for name in frame.columns if _rounds(frame, name)}
+    lazy = _whole_rows(_of_one_type(frame, bounds).lazy(), bounds, rounds)
     unit, key = bounds.unit, bounds.key
     n, total, place = ADDED + "n", ADDED + "sum", ADDED + "place"
     wanted = [nw.len().alias(n)]
@@ -190,11 +196,15 @@ def frame_counts(frame: Any, bounds: _Bounds) -> Any:
     found = kept.with_columns(*counts).group_by(key).agg(*sums)
     # Engines differ in the types of their sums.
     names = ["count", "sum"][: len(sums)]
-    return found.with_columns(*(nw.col(name).cast(nw.Int64) for name in names)).collect()
+    found = found.with_columns(*(nw.col(name).cast(nw.Int64) for name in names)).collect()
+    if bounds.order is not None and frame.collect_schema().get(key) == nw.Object:
+        native = found.to_native()
+        native[key] = native[key].map(_as_it_was).astype(object)
+    return found
 
 
 def _of_one_type(frame: Any, bounds: _Bounds) -> Any:
-    """Drop what is no integer, or no text, from columns of pandas that hold anything.
+    """Give columns of pandas that hold anything one type: integers, or texts that stand for them.
 
     A single odd record makes a column such a one, and must not change the others.
     """
@@ -203,21 +213,45 @@ def _of_one_type(frame: Any, bounds: _Bounds) -> Any:
     schema = frame.collect_schema()
     for name in (bounds.unit, bounds.key, *filter(None, (bounds.order, bounds.value))):
         if schema.get(name) == nw.Object:
-            text = bounds.order is not None and name in (bounds.unit, bounds.key)
-            wanted = [
-                type(each) is str if text else type(each) is int and -(2**63) <= each < 2**63
-                for each in frame[name].to_list()
-            ]
-            frame = frame.filter(wanted)
-            cast = nw.String if text else nw.Int64
-            frame = frame.with_columns(nw.col(name).cast(cast))
+            both = bounds.order is not None and name in (bounds.unit, bounds.key)
+            values = [_of_object(each, both) for each in frame[name].to_list()]
+            kept = [each for each in values if each is not None]
+            frame = frame.filter([each is not None for each in values])
+            dtype: Any = nw.String if both else nw.Int64
+            frame = frame.with_columns(
+                nw.new_series(name, kept, dtype, backend=frame.implementation)
+            )
     return frame
 
 
-def _whole_rows(lazy: Any, bounds: _Bounds) -> Any:
+def _of_object(value: object, both: bool) -> int | str | None:
+    """Return an integer, or in a column of texts, too, a text of the same order; None to drop."""
+    if type(value) is str:
+        return "s" + value if both else None
+    if type(value) is float and value.is_integer():  # of a column that had a missing value before
+        value = int(value)
+    if type(value) is not int or not -DOUBLES < value < DOUBLES:
+        return None
+    return f"i{value + DOUBLES:017d}" if both else value
+
+
+def _as_it_was(text: str) -> int | str:
+    """Return the key that :func:`_of_object` made a text of."""
+    return text[1:] if text[0] == "s" else int(text[1:]) - DOUBLES
+
+
+def _rounds(frame: Any, name: str) -> bool:
+    """Return whether a missing value in one row would round the integers of the others."""
+    native = frame.to_native()
+    kind = native.dtypes[name] if frame.implementation.is_pandas_like() else None
+    return type(kind).__module__.startswith("numpy")
+
+
+def _whole_rows(lazy: Any, bounds: _Bounds, rounds: Collection[str]) -> Any:
     """Keep the rows that have a unit, a key and a value, as 64-bit integers where they are such.
 
-    Each row by itself: a missing value in one turns a column of pandas into floats.
+    Each row by itself: a missing value in one turns a column of pandas into floats, an odd one its
+    integers into unsigned ones.
     """
     import narwhals as nw
 
@@ -227,13 +261,15 @@ def _whole_rows(lazy: Any, bounds: _Bounds) -> Any:
     for name in names:
         kind = schema[name]
         lazy = lazy.filter(~nw.col(name).is_null())
+        column = nw.col(name)
+        if kind.is_float() or (kind.is_integer() and name in rounds):
+            lazy = lazy.filter((column > -DOUBLES) & (column < DOUBLES))
+        elif kind.is_unsigned_integer():
+            lazy = lazy.filter(column <= LARGEST)
+        elif kind == nw.Int128:
+            lazy = lazy.filter((column >= -LARGEST) & (column <= LARGEST))
         if kind.is_float():
-            column = nw.col(name)
-            lazy = lazy.filter(
-                (column >= -LARGEST_DOUBLE)
-                & (column <= LARGEST_DOUBLE)
-                & (column == column.floor())
-            )
+            lazy = lazy.filter(column == column.floor())
         if kind.is_float() or kind.is_integer():
             lazy = lazy.with_columns(nw.col(name).cast(nw.Int64))
         elif name == bounds.value or bounds.order is None:
