@@ -238,8 +238,8 @@ def test_nodes_are_off_by_less_than_they_say(seed):
         for mechanism, (_, count) in zip(mechanisms, known, strict=True)
     )
     laws = Laws(parts)
-    b = float(2.0 ** rng.uniform(-6, 4))
-    c, s = 1.0 + b, float(2.0 ** rng.uniform(-14, -6))
+    c, s = 1.0 + float(2.0 ** rng.uniform(-6, 4)), float(2.0 ** rng.uniform(-14, -6))
+    b = c - 1.0  # exactly: a line's order is 1 + b
     step = float(2.0 ** rng.integers(-6, 2))
     nodes = np.empty((5, 4000))
     rows, losses, weights = rows_of(laws, b, s)
@@ -250,7 +250,7 @@ def test_nodes_are_off_by_less_than_they_say(seed):
         at_c *= transform(which, acb(ball(c))) ** count
     exact = at_c.real.log()
     assert abs(float((exact - ball(float(scale[0]))).mid())) <= float(doubt[0])
-    for k in {0, 1, kept // 3, kept - 1} | set(rng.integers(0, kept, 3).tolist()):
+    for k in {0, min(1, kept - 1), kept // 3, kept - 1} | set(rng.integers(0, kept, 3).tolist()):
         y = nodes[0, k]
         z = acb(ball(c), ball(y))
         value = (acb(ball(s) ** 2) * (z * (z - 1) - acb(ball(c) * ball(b))) / 2).exp() / at_c
@@ -258,7 +258,7 @@ def test_nodes_are_off_by_less_than_they_say(seed):
             value *= transform(which, z) ** count
         off = abs(value - acb(ball(nodes[1, k]), ball(nodes[2, k])))
         assert float(off.mid() + off.rad()) <= nodes[3, k]
-        assert nodes[3, k] <= 1e-9
+        assert nodes[3, k] <= 1e-8
         most = abs(value)
         assert float(most.mid() - most.rad()) <= nodes[4, k]
 

@@ -30,16 +30,17 @@ BYTES_PER_CELL = 200
 # A profile below exp(-SMALLEST) leaves the doubles that keep their relative accuracy: it is bounded
 # by that number. The proof of the upper end depends on it.
 SMALLEST = 708.0
-# Tilts of a cell, in nats, beyond which one knot may carry all of a law: no window is then
-# narrower than the whole. It affects speed only.
-STEEPEST = 50.0
-# Knots of the whole up to which such a law is kept whole. It affects speed only.
-MOST_STEEP = 2**20
 # The lower law's mass at its top is left out where it is at most this many times the mass above the
 # grid that was planned. It affects the width alone.
 RARE_TOP = 100.0
 # A window that ends within this share of itself from the last attainable knot goes on to it.
 NEARLY_ALL = 0.125
+# The Chernoff orders planned with coarse laws are too steep where their last loss is heavy: what
+# rounding puts into the knots beyond it would rule. None takes more nats than this a knot. Any
+# order is sound, and the least bound counts.
+MOST_NATS_A_KNOT = 64.0
+# Shares of that order that are tried.
+GENTLER = (1.0, 1 / 8, 1 / 64, 1 / 512)
 # Chernoff bounds are moved up by this share, far above their round-off.
 CHERNOFF_MARGIN = 1e-6
 # The tilt of a mass is a factor of at most e^STEEP in one step, and of e^BEYOND more in a second;
@@ -92,8 +93,6 @@ class ComposedLaw:
         end = min(last, math.ceil((high - self._offset) / plan.spacing))
         if last - end < NEARLY_ALL * (end - begin):  # the coarse laws tell no such ends apart
             end = last
-        if self._tilt * plan.spacing > STEEPEST and last - first < MOST_STEEP:
-            begin, end = first, last  # one knot may carry all: no window is narrower
         widest = max(t.last - t.first + 1 for t in knots)
         self.size = fft_size(max(end - begin + 1, widest, 2))
         if self.size * BYTES_PER_KNOT + widest * BYTES_PER_CELL > memory_cap:
@@ -148,8 +147,9 @@ class ComposedLaw:
 
     def _side(self, *, upper: bool) -> _Side:
         """Compose the upper or the lower laws."""
-        tilted, exponents, log_finite, rare, total = [], [0.0, 0.0], 0.0, 0.0, 0.0
-        log_mass = 0.0
+        tilted: list[Tilted] = []
+        spread: list[tuple[int, FloatArray, FloatArray, int]] = []
+        log_finite = rare = total = log_mass = 0.0
         for law, k, centre, scale in zip(
             self._laws, self._counts, self._centres, self._log_scales, strict=True
         ):
@@ -166,13 +166,11 @@ class ComposedLaw:
             skipped = int(lowest <= self._rare)
             rare += skipped * lowest
             total += k * max(_log_moment(weights, 0.0 * distance), 0.0)
-            for i, order in enumerate(self._orders):
-                skip = skipped if i == 0 else 0
-                exponents[i] += k * _log_moment(weights[skip:], order * distance[skip:])
+            spread.append((k, weights, distance, skipped))
             mass = law.infinite_upper if upper else law.infinite_lower
             log_finite += k * math.log1p(-min(mass, 1.0)) if mass < 1.0 else -math.inf
         is_cut_below = self._start > self._first
-        outside = self._outside(exponents, is_cut_below and not self._skips)
+        outside = self._outside(spread, is_cut_below and not self._skips)
         if is_cut_below and not self._skips and rare > 0.0:
             outside += (1.0 + CHERNOFF_MARGIN) * rare * _exp(total)
         alias = 0.0
@@ -197,16 +195,30 @@ class ComposedLaw:
             weights[(exponent > STEEP + BEYOND) & (masses > 0.0)] = math.inf
         return weights, error
 
-    def _outside(self, exponents: Sequence[float], is_cut_below: bool) -> float:
-        """Return Chernoff bounds on the mass below and above the window."""
+    def _outside(
+        self, spread: Sequence[tuple[int, FloatArray, FloatArray, int]], is_cut_below: bool
+    ) -> float:
+        """Return Chernoff bounds on the mass below and above the window.
+
+        The laws come as counts, weights, distances and the knots skipped below the window.
+        """
         low = self._offset + self._start * self._spacing - self._centre
         ends = low, low + self.size * self._spacing
         cut = is_cut_below, self._start + self.size <= self._last
-        return (1.0 + CHERNOFF_MARGIN) * math.fsum(
-            _exp(exponent - order * end)
-            for is_cut, exponent, order, end in zip(cut, exponents, self._orders, ends, strict=True)
-            if is_cut
-        )
+        found = 0.0
+        for above, (is_cut, planned, end) in enumerate(zip(cut, self._orders, ends, strict=True)):
+            bound = math.inf if is_cut else 0.0
+            steepest = min(abs(planned), MOST_NATS_A_KNOT / self._spacing)
+            for order in (math.copysign(steepest * share, planned) for share in GENTLER if is_cut):
+                exponent = math.fsum(
+                    k * _log_moment(w[skip * (1 - above) :], order * d[skip * (1 - above) :])
+                    for k, w, d, skip in spread
+                )
+                before, bound = bound, min(bound, _exp(exponent - order * end))
+                if bound <= self._rare or bound == before < math.inf:
+                    break
+            found += bound
+        return (1.0 + CHERNOFF_MARGIN) * found
 
     def _evaluate(self, side: _Side, epsilon: float) -> tuple[float, float, float]:
         """Return value, error and slope of the finite part of the profile of ``side``.

@@ -82,6 +82,9 @@ FAINTEST = -40.0
 MOST_NATS = 3.0
 # log δ below which the finite part of a profile is bounded, but not measured.
 FARTHEST = -640.0
+# A tilt takes at most this many nats from one knot to the next. A heavy largest loss on a lattice
+# asks for more, by which what rounding leaves in the knot beyond it would outweigh everything.
+MOST_TILT = 20.0
 # Grids that are made for one upper end at most.
 MOST_GRIDS = 5
 # A grid that does not fit into memory is made this many times coarser until one does.
@@ -297,6 +300,7 @@ class UpperEnds:
 
     def _plan(self, asked: Question, saddle: Saddle, spacing: float, trim: float) -> GridPlan:
         wanted = self._tolerance * saddle.tilt * asked.scale
+        saddle = saddle._replace(tilt=min(saddle.tilt, MOST_TILT / spacing))
         fine = math.log(trim * min(LEFT_OUT * wanted, MOST_LEFT_OUT))
         share = log_share([part.law for part in asked.parts], saddle)
         loss = fine + min(max(share, FAINTEST) + USUAL, 0.0)
