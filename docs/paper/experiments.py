@@ -22,12 +22,12 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE), str(ROOT), str(ROOT / "tests"), str(ROOT / "verifier")]
 
-import dp_verifier  # noqa: E402
 import inequalities  # noqa: E402
-from support import oracle_checks  # noqa: E402
 
 import accountant as ac  # noqa: E402
+import dp_verifier  # noqa: E402
 from accountant._core import answers as core  # noqa: E402
+from support import oracle_checks  # noqa: E402
 
 NUMBERS = HERE / "numbers.tex"
 SLOWER, WIDER = 10.0, 2.0
@@ -272,7 +272,9 @@ def differences(committed, found):
     wrong = []
     if TIMED.sub("", WIDTH.sub("", committed)) != TIMED.sub("", WIDTH.sub("", found)):
         pairs = zip(committed.splitlines(), found.splitlines(), strict=False)
-        bare = [(TIMED.sub("", WIDTH.sub("", a)), TIMED.sub("", WIDTH.sub("", b))) for a, b in pairs]
+        bare = [
+            (TIMED.sub("", WIDTH.sub("", a)), TIMED.sub("", WIDTH.sub("", b))) for a, b in pairs
+        ]
         wrong += [f"{a}\n    is here {b}" for a, b in bare if a != b] or ["the number of lines"]
     before, now = TIMED.findall(committed), TIMED.findall(found)
     for (old, unit), (new, other) in zip(before, now, strict=False):
