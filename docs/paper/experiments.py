@@ -110,7 +110,8 @@ def dp_sgd(peers):
             cells.append(f"{one['epsilon']:.6g}{mark}")
             cells.append(a_time(one["seconds"]).replace(r"\timed", r"\stored"))
         theirs.append(" & ".join(cells))
-    return {"TableOurs": rows_of(ours), "TablePeers": rows_of(theirs)}
+    below = sum(row.count(r"\below") for row in theirs)
+    return {"TableOurs": rows_of(ours), "TablePeers": rows_of(theirs), "PeersBelow": str(below)}
 
 
 def rows_of(lines):
