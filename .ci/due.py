@@ -41,6 +41,10 @@ OTHERS = {
         (*BUILD, "accountant", "tests/statistics", "tests/adapters", "tests/noise"),
         700,
     ),
+    "paper": (
+        (*BUILD, "accountant", "docs/paper", "docs/census.md", "tests/support", "verifier"),
+        300,
+    ),
     "pythons": ((*BUILD, "accountant", "tests"), 900),
     "planted": ((*BUILD, "accountant", "tests", "verifier"), 1800),
     "sweeps": ((*BUILD, "accountant", "tests", "verifier"), 3600),
