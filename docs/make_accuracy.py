@@ -165,11 +165,10 @@ These brackets are valid, but wider:
 - *δ near its largest value.* An error in the thirteenth digit of δ is one in the sixth digit of ε.
 - *Tiny δ, few steps, large sigma.* The terms between the two thresholds of rare events cancel
   ([theorem 15](theorems.md)), so round-off dominates.
-- *A loss spread over several scales, with an ε below 1e-3.* The sum needs many points. These problems, and
-  rare events in few steps, take longest: tens of milliseconds.
+- *A loss spread over several scales, with an ε below 1e-3.* These problems, and rare events in few steps, take
+  longest: tens of milliseconds.
 - *ε equal to 0 up to rounding.* Of {zero_count} such problems the upper end exceeds 1e-9 for {zero_wide}. It is
   at most {zero_most:.2g}.
-- *The bracket on δ in the add direction alone*, where that direction is far below the other one.
 """
 
 

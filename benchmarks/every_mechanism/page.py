@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from every_mechanism.measuring import LONGEST, REPEATS, TIMES, WIDE, Line
+from every_mechanism.measuring import LONGEST, TIMES, WIDE, Line
 
 __all__ = ["HEADING", "section", "write"]
 
@@ -21,14 +21,12 @@ TEXT = """{heading}
 sample (*q*), after 1,000 releases, at δ = 1e-5.
 {setting}
 
-- *ε*: the certified upper end. *Width*: that of the bracket, relative to ε. Where the composed pair
-  need not be attained, it is the distance to what a strategy certainly has (*).
-- *Time*: the least of up to {repeats} processor times to make the mechanism and to answer one question
-  that no cache knows.
-- *dp-accounting*: its pessimistic estimate of ε. *Its width*: the distance to its optimistic estimate. Its
-  interval is divided by four, from 0.01 on, until its bracket is as narrow as ours or time runs out. That is
-  {limit:g} s, or {times:g} times ours up to {longest:g} s. *Its time* is that of both estimates. Where
-  entries are missing it has no such mechanism.
+- *ε*: the certified upper end. *Width*: that of the bracket, relative to ε; (*): the distance to what a
+  strategy certainly has, where the pair need not be attained.
+- *Time*: the least processor time of a question that no cache knows.
+- *dp-accounting*: its pessimistic estimate of ε, the distance to its optimistic one, and the time of both. Its
+  interval is divided by four, from 0.01 on, until its bracket is as narrow as ours or time runs out
+  ({limit:g} s, or {times:g} times ours up to {longest:g} s).
 - *Ratio*: its time over ours; `>` where it did not become as narrow. `!`: its bracket does not meet
   ours, which is certified.
 
@@ -45,7 +43,6 @@ def section(lines: Sequence[Line], setting: str, limit: float) -> str:
         limit=limit,
         times=TIMES,
         longest=LONGEST,
-        repeats=REPEATS,
         table=_table([one for one in lines if one.delta == SHOWN]),
         wide=_wide(lines),
     )
