@@ -55,6 +55,7 @@ def sentences(text: str) -> Iterator[tuple[int, str]]:
 
 
 def main(names: list[str]) -> int:
+    """Print the sentences of these pages, or of all, that are too long."""
     if not names:
         listed = ["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard", "*.md"]
         names = subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split()

@@ -9,21 +9,21 @@ PAGE = ROOT / "docs" / "planted_bugs.md"
 HEAD = """\
 # Planted bugs
 
-A check that cannot fail proves nothing. The tests therefore plant mistakes in the shipped code, each by a
-patch of a few lines (`tests/support/planted/`). The check beside it must report a finding, and it must
-report none on the code as shipped (`tests/cross_cutting/test_planted_bugs.py`).
+A check that cannot fail proves nothing. The tests therefore plant mistakes in the shipped code,
+each by a patch of a few lines (`tests/support/planted/`). The check beside it must report a
+finding, and it must report none on the code as shipped
+(`tests/cross_cutting/test_planted_bugs.py`).
 
-An *audit* sees only what is released. A *test* looks at a property. The other bugs must turn one test of
-the faulty module red, each in a process of its own.
+An *audit* sees only what is released. A *test* looks at a property. The other bugs must turn one
+test of the faulty module red, each in a process of its own.
 
 | where | bugs | noticed by an audit | for example |
 |---|---|---|---|
 """
 TAIL = """
-`python docs/make_planted_bugs.py --all` prints every mistake and what notices it.
-`python -m support.planted.alone`, with `PYTHONPATH=tests`, plants each bug alone
-and lists those that the default suite notices. Without an option the script writes this page, and a test
-compares the two.
+`python docs/make_planted_bugs.py --all` prints every mistake and what notices it. `python -m
+support.planted.alone`, with `PYTHONPATH=tests`, plants each bug alone and lists those that the
+default suite notices. Without an option the script writes this page, and a test compares the two.
 """
 ELSEWHERE = {
     "the log-determinant with the data norm in place of its square": (

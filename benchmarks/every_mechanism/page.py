@@ -17,18 +17,17 @@ SHOWN = 1e-5
 
 TEXT = """{heading}
 
-`python benchmarks/mechanisms.py --write` measures this section: every mechanism, plain and on a Poisson
-sample (*q*), after 1,000 releases, at δ = 1e-5.
-{setting}
+`python benchmarks/mechanisms.py --write` measures this section: every mechanism, plain and on a
+Poisson sample (*q*), after 1,000 releases, at δ = 1e-5. {setting}
 
-- *ε*: the certified upper end. *Width*: that of the bracket, relative to ε; (*): the distance to what a
-  strategy certainly has, where the pair need not be attained.
+- *ε*: the certified upper end. *Width*: that of the bracket, relative to ε; (*): the distance to
+  what a strategy certainly has, where the pair need not be attained.
 - *Time*: the least processor time of a question that no cache knows.
-- *dp-accounting*: its pessimistic estimate of ε, the distance to its optimistic one, and the time of both. Its
-  interval is divided by four, from 0.01 on, until its bracket is as narrow as ours or time runs out
-  ({limit:g} s, or {times:g} times ours up to {longest:g} s).
-- *Ratio*: its time over ours; `>` where it did not become as narrow. `!`: its bracket does not meet
-  ours, which is certified.
+- *dp-accounting*: its pessimistic estimate of ε, the distance to its optimistic one, and the time
+  of both. Its interval is divided by four, from 0.01 on, until its bracket is as narrow as ours
+  or time runs out ({limit:g} s, or {times:g} times ours up to {longest:g} s).
+- *Ratio*: its time over ours; `>` where it did not become as narrow. `!`: its bracket does not
+  meet ours, which is certified.
 
 {table}
 

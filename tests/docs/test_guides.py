@@ -93,7 +93,7 @@ def test_no_name_is_described_twice():
 
 
 def test_every_page_is_in_the_contents_once():
-    """The first page lists eight tasks and what else there is; each page lists what belongs to it."""
+    """The first page lists eight tasks and what else there is; each page its own."""
     listed = {}
     for page in DOCS.glob("*.md"):
         trees = re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text(), re.S | re.M)
