@@ -2,7 +2,7 @@
 
     python benchmarks/store.py [--rows 1000000] [--clients 8] [--seconds 10] [sqlite] [postgres]
 
-Numbers are printed as a table for docs/budgets.md. The journal is first filled with ROWS rows, then
+Numbers are printed as a table for docs/store.md. The journal is first filled with ROWS rows, then
 CLIENTS processes charge as fast as they can, each one block of many. PostgreSQL is started from the
 system's package in a temporary directory; without one it is left out, and the table says so.
 """

@@ -1,11 +1,8 @@
 """Sphinx configuration."""
 
-import sys
 from pathlib import Path
 
 import accountant
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 project = "accountant"
 author = "The accountant developers"
@@ -65,11 +62,4 @@ def repair(app, error):
 
 
 def setup(app):
-    """Write the page of error messages from the source, before pages are read."""
-    import make_messages
-
     app.connect("build-finished", repair)
-    target = Path(__file__).parent / "messages.md"
-    text = make_messages.page()
-    if not target.exists() or target.read_text(encoding="utf-8") != text:
-        target.write_text(text, encoding="utf-8")

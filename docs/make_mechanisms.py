@@ -38,76 +38,63 @@ MECHANISMS = [
 COUNT, DELTA, ORDER, Q = 10, 1e-4, 4.0, 0.1
 
 
+NONE = "–"
+
+
 def cell(question):
+    """Return the rounded answer, or a dash where no theorem gives one."""
     try:
         return text_up(question(), 5)
-    except ac.UnsupportedError as refusal:
-        return reason(str(refusal))
+    except ac.UnsupportedError:
+        return NONE
 
 
-def reason(text):
-    for words, short in (
-        ("no theorem", "no theorem"),
-        ("does not imply", "not implied"),
-        ("no Rényi curve", "no curve"),
-        ("no Gaussian mechanism", "none known"),
-        ("no ρ", "none known"),
-    ):
-        if words in text:
-            return short
-    return text
+def epsilon(mechanism, relation, sampled):
+    one = mechanism.under(relation)
+    return (COUNT * (PoissonSampled(one, Q) if sampled else one)).epsilon(DELTA)
 
 
 def rows():
     for mechanism in MECHANISMS:
-        for sampler in ("all records", f"Poisson {Q:g}"):
-            for relation in Relation:
-                name = relation.name.lower().replace("_", "-")
-                try:
-                    one = mechanism.under(relation)
-                    whole = COUNT * (one if sampler == "all records" else PoissonSampled(one, Q))
-                except ac.UnsupportedError as refusal:
-                    why = reason(str(refusal))
-                    yield mechanism, sampler, name, why, why, why, why, why
-                    continue
-                analysis = whole.profile().solvers()[0].name
-                yield (
-                    mechanism,
-                    sampler,
-                    name,
-                    analysis,
-                    cell(lambda whole=whole: whole.epsilon(DELTA)),
-                    cell(lambda whole=whole: whole.rdp(ORDER)),
-                    cell(lambda whole=whole: whole.rho()),
-                    cell(lambda whole=whole: whole.mu()),
-                )
+        whole = COUNT * mechanism
+        yield (
+            mechanism,
+            *(
+                cell(lambda r=relation, s=sampled, m=mechanism: epsilon(m, r, s))
+                for sampled in (False, True)
+                for relation in Relation
+            ),
+            whole.profile().solvers()[0].name,
+            cell(lambda whole=whole: whole.rdp(ORDER)),
+            cell(lambda whole=whole: whole.rho()),
+            cell(lambda whole=whole: whole.mu()),
+        )
 
 
 def page():
     """Return the page's lines."""
+    names = [relation.name.lower().replace("_", "-") for relation in Relation]
+    sampled = [f"sampled, {name}" for name in names]
+    heads = ["mechanism", *names, *sampled, "analysis", "D₄", "ρ", "μ"]
     lines = [
         "# Mechanisms",
         "",
-        "`docs/make_mechanisms.py` writes this table of every mechanism under every sampler,",
-        "neighbouring relation and analysis. To use a mechanism that is not in the table, see",
-        "[a mechanism of your own](own_mechanism.md).",
+        f"Each row is {COUNT} releases. The table shows ε at δ = {DELTA:g} under every",
+        f"neighbouring relation, for all records and on a Poisson sample (q = {Q:g}). It also",
+        f"shows the analysis, the Rényi divergence of order {ORDER:g}, ρ of zCDP and μ of GDP,",
+        "under the relation that the mechanism has by itself. All are upper bounds in nats.",
         "",
-        f"Each row is {COUNT} releases. It shows ε at δ = {DELTA:g}, the Rényi divergence",
-        f"of order {ORDER:g}, ρ of zCDP and μ of GDP. All are upper bounds in nats. Under",
-        "replace-one, Poisson samples are bounded by Theorem E7 for Gaussian noise and by",
-        "[Theorem E2](theorems_adapters.md) for other noise on bounded contributions.",
+        f"A dash ({NONE}) means that no theorem is known, so the package refuses the question.",
+        "For example, a bound under replace-one says nothing about a record that is not in the",
+        "sample. The statements are in [the theorems](theorems_mechanisms.md). To use a mechanism",
+        "that is not in the table, see [a mechanism of your own](own_mechanism.md).",
         "",
-        "- *No theorem*: no known theorem covers the case, so the package refuses it. For example,",
-        "  a bound under replace-one says nothing about a record that is not in the sample.",
-        "- *None known*: there is no such bound, or none is known.",
-        "",
-        "The statements are in [Theorems: mechanisms](theorems_mechanisms.md).",
-        "",
-        "| mechanism | sampler | relation | analysis | ε | D₄ | ρ | μ |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| " + " | ".join(heads) + " |",
+        "|" + " --- |" * len(heads),
     ]
     for mechanism, *rest in rows():
         lines.append(f"| `{mechanism!r}` | " + " | ".join(rest) + " |")
+    lines += ["", "`docs/make_mechanisms.py` writes this page."]
     return lines
 
 

@@ -9,16 +9,22 @@ PAGE = ROOT / "docs" / "planted_bugs.md"
 HEAD = """\
 # Planted bugs
 
-A check that cannot fail proves nothing. The tests therefore plant every mistake below into the
-shipped code by a patch of a few lines (`tests/support/planted/`). The check beside it must then
-report a finding, and it must report none on the code as shipped
-(`tests/cross_cutting/test_planted_bugs.py`; the full suite plants the bugs, the default suite runs
-every check on the code as shipped). `python -m support.planted.alone` with `PYTHONPATH=tests`
-plants each bug alone and lists those that the default suite notices. *Audits* see only what is
-released; *tests* look at a property. `python docs/make_planted_bugs.py` writes this page from the
-registry of the bugs, and a test compares the two.
-"""
+A check that cannot fail proves nothing. The tests therefore plant mistakes in the shipped code,
+each by a patch of a few lines (`tests/support/planted/`). The check beside it must report a
+finding, and it must report none on the code as shipped
+(`tests/cross_cutting/test_planted_bugs.py`).
 
+An *audit* sees only what is released. A *test* looks at a property. The other bugs must turn one
+test of the faulty module red, each in a process of its own.
+
+| where | bugs | noticed by an audit | for example |
+|---|---|---|---|
+"""
+TAIL = """
+`python docs/make_planted_bugs.py --all` prints every mistake and what notices it. `python -m
+support.planted.alone`, with `PYTHONPATH=tests`, plants each bug alone and lists those that the
+default suite notices. Without an option the script writes this page, and a test compares the two.
+"""
 ELSEWHERE = {
     "the log-determinant with the data norm in place of its square": (
         "learn/convex/test_mechanism_density.py",
@@ -72,40 +78,39 @@ ELSEWHERE = {
 }
 
 
+def groups() -> list[tuple[str, tuple]]:
+    """Return the bugs of the registry by where they are planted."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    from support.planted import NAMED, accounts, releases, run_accounts, runs
+
+    return [
+        ("training runs", runs.BUGS),
+        ("accounts of training runs", run_accounts.BUGS),
+        ("other releases", releases.BUGS),
+        ("accounts and ledgers", accounts.BUGS),
+        ("all modules, each with its own test", NAMED),
+    ]
+
+
 def page() -> str:
     """Return the page."""
-    sys.path.insert(0, str(ROOT / "tests"))
-    from support.planted import BUGS, NAMED, accounts, releases, run_accounts, runs
+    rows = []
+    for title, bugs in groups():
+        audits = sum(getattr(bug, "audit", False) for bug in bugs)
+        rows.append(f"| {title} | {len(bugs)} | {audits} | {bugs[0].story} |\n")
+    rows.append(f"| beside their theorems | {len(ELSEWHERE)} | 0 | {next(iter(ELSEWHERE))} |\n")
+    return HEAD + "".join(rows) + TAIL
 
-    parts = [HEAD]
-    for title, module in (
-        ("Training runs", runs),
-        ("Accounts of training runs", run_accounts),
-        ("Other releases", releases),
-        ("Accounts and ledgers", accounts),
-    ):
-        rows = "\n".join(bug.row for bug in module.BUGS)
-        parts.append(f"## {title}\n\n| name | mistake | noticed by |\n|---|---|---|\n{rows}\n")
-    rows = "\n".join(bug.row for bug in NAMED)
-    parts.append(
-        "## Noticed in the file of their name\n\nEach is planted in a test process of its own"
-        "\n(`pytest -m slow tests/cross_cutting/test_planted_bugs.py`), in which the test beside it"
-        " must turn\nred. That test is in the file named after the faulty module or package.\n\n"
-        f"| name | mistake | noticed by |\n|---|---|---|\n{rows}\n"
-    )
-    rows = "\n".join(f"| {story} | `{file}::{test}` |" for story, (file, test) in ELSEWHERE.items())
-    parts.append(
-        "## Planted beside their theorems\n\nThese are in the tests of the theorem they break.\n\n"
-        f"| mistake | noticed by |\n|---|---|\n{rows}\n"
-    )
-    audits = sum(bug.audit for bug in BUGS)
-    parts.append(
-        f"The registry has {len(BUGS)} bugs; an audit of what is released finds {audits} of them."
-        f" {len(NAMED)} more must be\nnoticed in the file of their name, and {len(ELSEWHERE)} more"
-        " are planted beside their theorems.\n"
-    )
-    return "\n".join(parts)
+
+def every() -> str:
+    """Return a row for each mistake."""
+    rows = [bug.row for _, bugs in groups() for bug in bugs]
+    rows += [f"| | {story} | `{file}::{test}` |" for story, (file, test) in ELSEWHERE.items()]
+    return "\n".join(rows)
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    if "--all" in sys.argv:
+        print(every())
+    else:
+        PAGE.write_text(page(), encoding="utf-8")

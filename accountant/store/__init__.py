@@ -1,7 +1,7 @@
 """A shared store of budgets: many processes and machines spend the budgets of blocks together.
 
 ``open`` opens one in a file of SQLite or in PostgreSQL. Everything is decided by the filters of
-:mod:`accountant.ledger`; docs/budgets.md describes what is promised and what happens in failures.
+:mod:`accountant.ledger`; docs/store.md describes what is promised and what happens in failures.
 
 ``opening``, ``store``, ``addresses``, ``refusal``
     What clients call; the names of blocks; what is raised where a block cannot pay.

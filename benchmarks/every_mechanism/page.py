@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from every_mechanism.measuring import LONGEST, REPEATS, TIMES, WIDE, Line
+from every_mechanism.measuring import LONGEST, TIMES, WIDE, Line
 
 __all__ = ["HEADING", "section", "write"]
 
@@ -18,20 +18,16 @@ SHOWN = 1e-5
 TEXT = """{heading}
 
 `python benchmarks/mechanisms.py --write` measures this section: every mechanism, plain and on a
-Poisson sample (*q*), after 1,000 releases, at δ = 1e-5.
-{setting}
+Poisson sample (*q*), after 1,000 releases, at δ = 1e-5. {setting}
 
-- *ε*: the certified upper end. *Width*: that of the bracket, relative to ε. Where the composed pair
-  need not be attained, it is the distance to what a strategy certainly has (*).
-- *Time*: the least of up to {repeats} processor times to make the mechanism and to answer one
-  question that no cache of answers or laws knows.
-- *dp-accounting*: the pessimistic estimate of ε of its privacy loss distribution. *Its width*: the
-  distance to its optimistic estimate. Its interval is a quarter of the one before, from 0.01, until
-  the two are as near to each other as the ends of our bracket, or until both took {limit:g} s, or
-  {times:g} times as long as we did up to {longest:g} s. *Its time* is that of both estimates. Where
-  the entries are missing it raises an error, or has no such mechanism.
-- *Ratio*: its time over ours; `>` where it did not become as narrow. `!`: its bracket does not meet
-  ours, which is certified; its estimates count no round-off.
+- *ε*: the certified upper end. *Width*: that of the bracket, relative to ε; (*): the distance to
+  what a strategy certainly has, where the pair need not be attained.
+- *Time*: the least processor time of a question that no cache knows.
+- *dp-accounting*: its pessimistic estimate of ε, the distance to its optimistic one, and the time
+  of both. Its interval is divided by four, from 0.01 on, until its bracket is as narrow as ours
+  or time runs out ({limit:g} s, or {times:g} times ours up to {longest:g} s).
+- *Ratio*: its time over ours; `>` where it did not become as narrow. `!`: its bracket does not
+  meet ours, which is certified.
 
 {table}
 
@@ -46,7 +42,6 @@ def section(lines: Sequence[Line], setting: str, limit: float) -> str:
         limit=limit,
         times=TIMES,
         longest=LONGEST,
-        repeats=REPEATS,
         table=_table([one for one in lines if one.delta == SHOWN]),
         wide=_wide(lines),
     )

@@ -31,18 +31,19 @@ ELSEWHERE = {
     },
     "sh": {
         "audit.md": "tests/cli/test_audit.py",
-        "budgets.md": "tests/cli/test_stores.py",
+        "budgets.md": "tests/cli/test_ledgers.py",
         "c.md": "tests/libaccountant/test_library.py",
         "cli.md": "tests/docs/test_pages.py",
         "install.md": "tests/docs/test_install.py",
         "r.md": ".ci/run",
         "report.md": "tests/docs/test_pages.py",
+        "store.md": "tests/cli/test_stores.py",
         "web.md": ".ci/run",
     },
 }
 
 
-SHELL = ("certificates.md", "trainers.md", "tutorial.md")
+SHELL = ("certificates.md", "choose_noise.md", "trainers.md", "tutorial.md")
 # The checkers of certificates: tests/verifier builds and runs them.
 NOT_OURS = ("pip install ./verifier", "dp-verify ", "cc ", "./dp_verify_c ")
 
@@ -134,11 +135,14 @@ GIVEN = {
     "adapters.md": of_adapters,
     "budgets.md": dict,
     "certificates.md": dict,
+    "choose_noise.md": dict,
+    "federations.md": dict,
     "linear_models.md": lambda: {"ac": ac},
     "matrix_mechanisms.md": of_matrices,
     "pate_and_selection.md": of_pate,
     "samplers.md": dict,
     "statistics.md": dict,
+    "store.md": dict,
     "trainers.md": of_trainers,
 }
 

@@ -1,6 +1,5 @@
 """The page on installing: its extras exist, its lines run, and no page names another's package."""
 
-import importlib.util
 import re
 import shlex
 import subprocess
@@ -37,7 +36,7 @@ def test_lines_of_the_page_run(line):
 def test_every_install_names_this_distribution():
     for line in commands():
         if line.startswith(("pip install", "pip download")):
-            assert "dp-accountant" in line or line.endswith(" .")
+            assert re.search("dp[-_]accountant", line) or line.endswith(" .")
 
 
 def test_every_extra_is_explained():
@@ -60,14 +59,3 @@ def test_every_extra_that_a_message_names_exists():
         named |= set(re.findall(r"dp-accountant\[([a-z-]+)\]", file.read_text(encoding="utf-8")))
     assert named
     assert named <= set(PROJECT["optional-dependencies"])
-
-
-@pytest.mark.long
-def test_the_search_of_the_site_finds_messages():
-    spec = importlib.util.spec_from_file_location("messages", ROOT / "docs" / "make_messages.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    page = module.page()
-    assert "plan needs a budget; this ledger has none" in page
-    assert "--batch-size needs --dataset-size" in page
-    assert page.count("\n- ") > 300

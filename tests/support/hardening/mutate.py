@@ -5,7 +5,7 @@ function of a module whose errors would cost soundness. The module's own tests t
 a process of their own, what noticed earlier mutants first, then the quickest; tests that take
 longer than --slowest are left out. A mutant they do not notice is printed as ``survived``. Mutants
 are drawn at random when there are more than the limit; --match takes of those drawn the ones whose
-description holds a text, or one of several. docs/hardening.md has the scores.
+description holds a text, or one of several.
 """
 
 import argparse

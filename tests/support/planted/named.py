@@ -59,7 +59,7 @@ class Named:
 
     @property
     def row(self) -> str:
-        """Its row in docs/planted_bugs.md."""
+        """Its row in what docs/make_planted_bugs.py --all prints."""
         return f"| {self.name} | {self.story} | `{self.test}` |"
 
 

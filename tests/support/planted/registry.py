@@ -22,7 +22,7 @@ class Bug:
 
     @property
     def row(self) -> str:
-        """Its row in docs/planted_bugs.md."""
+        """Its row in what docs/make_planted_bugs.py --all prints."""
         kind = "audit" if self.audit else "test"
         return f"| {self.name} | {self.story} | {kind}: {self.check.__doc__.strip()} |"
 
