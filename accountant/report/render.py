@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 FORMAT = "accountant-statement"
-VERSION = 2
+VERSION = 1
 # Digits shown; the certificates have more.
 DIGITS = 5
 # Brackets narrower than this, relative to ε, are called exact.
