@@ -29,7 +29,10 @@ BUILD = ("setup.py", "pyproject.toml", "accountant/_core", ".ci/steps")
 FRONT_ENDS = {
     "c-library": ((*CORE, ".ci/steps"), 150),
     "windows": ((*CORE, ".ci/steps"), 300),
-    "browser": ((*CORE, ".ci/steps", "web", "accountant/report", "docs", "tests/web"), 400),
+    "browser": (
+        (*CORE, ".ci/steps", "web", "accountant/cli", "accountant/report", "docs", "tests/web"),
+        400,
+    ),
     "r": ((*CORE, ".ci/steps", "r"), 150),
     "rust": ((*CORE, ".ci/steps", "rust"), 120),
 }

@@ -97,7 +97,7 @@ class Ended(Exception):  # noqa: N818 - nothing is wrong
 
 
 def here(saved):
-    """Put this machine's rounding of sums and exponentials in a checkpoint; all else is the same."""
+    """Put this machine's rounding of sums and exponentials in a checkpoint; the rest is the same."""
     saved.header["identity"]["function"] = function_digest(LogisticRegression(2), *data())
     return saved
 
