@@ -97,7 +97,7 @@ class Ended(Exception):  # noqa: N818 - nothing is wrong
 
 
 def here(saved):
-    """Put this machine's rounding of sums and exponentials in a checkpoint; the rest is the same."""
+    """Give a checkpoint this machine's rounding of sums and exponentials; the rest is portable."""
     saved.header["identity"]["function"] = function_digest(LogisticRegression(2), *data())
     return saved
 

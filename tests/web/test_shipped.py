@@ -13,7 +13,9 @@ REMEDY = "the sources of the page have changed: run make -C web ship, and commit
 
 def made_from(page):
     """Return the digest of the sources of a page, and its compiler."""
-    found = re.search(r'name="made-from" content="(sha256:[0-9a-f]{64}), (emscripten [\d.]+)"', page)
+    found = re.search(
+        r'name="made-from" content="(sha256:[0-9a-f]{64}), (emscripten [\d.]+)"', page
+    )
     return found.groups()
 
 
