@@ -36,8 +36,9 @@ ELSEWHERE = {
         "cli.md": "tests/docs/test_pages.py",
         "install.md": "tests/docs/test_install.py",
         "r.md": ".ci/run",
+        "releasing.md": ".ci/release",
         "report.md": "tests/docs/test_pages.py",
-        "web.md": ".ci/run",
+        "web.md": "tests/cli/test_web.py",
     },
 }
 
