@@ -164,7 +164,7 @@ def _tradeoff(statement: Contents) -> Chart:
         f" diagonal of blind guessing. At {one.false_positive_rate:.0%} false alarms no attack"
         f" finds more than {percent(one.true_positive_rate)}.",
         Axis("false alarms: share of unused records accused", 0.0, 1.0),
-        Axis("hits: share of used records found", 0.0, 1.0),
+        Axis("hits: used records found", 0.0, 1.0),
         [
             Series("best possible attack, at most", points),
             Series("blind guessing", [(0.0, 0.0), (1.0, 1.0)], "second"),
