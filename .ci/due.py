@@ -37,7 +37,10 @@ FRONT_ENDS = {
     "rust": ((*CORE, ".ci/steps", "rust"), 120),
 }
 OTHERS = {
-    "peers": ((*BUILD, "accountant", "tests/cross_cutting/test_peers.py", "benchmarks"), 400),
+    "peers": (
+        (*BUILD, "accountant", "tests/cross_cutting/test_peers.py", "benchmarks", "conformance"),
+        700,
+    ),
     "federations": ((*BUILD, "accountant", "examples", "tests/adapters", "tests/examples"), 600),
     "frameworks": ((*BUILD, "accountant", "examples", "tests/adapters", "docs/adapters.md"), 900),
     "statistics": (
