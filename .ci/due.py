@@ -29,12 +29,18 @@ BUILD = ("setup.py", "pyproject.toml", "accountant/_core", ".ci/steps")
 FRONT_ENDS = {
     "c-library": ((*CORE, ".ci/steps"), 150),
     "windows": ((*CORE, ".ci/steps"), 300),
-    "browser": ((*CORE, ".ci/steps", "web", "accountant/report", "docs", "tests/web"), 400),
+    "browser": (
+        (*CORE, ".ci/steps", "web", "accountant/cli", "accountant/report", "docs", "tests/web"),
+        400,
+    ),
     "r": ((*CORE, ".ci/steps", "r"), 150),
     "rust": ((*CORE, ".ci/steps", "rust"), 120),
 }
 OTHERS = {
-    "peers": ((*BUILD, "accountant", "tests/cross_cutting/test_peers.py", "benchmarks"), 400),
+    "peers": (
+        (*BUILD, "accountant", "tests/cross_cutting/test_peers.py", "benchmarks", "conformance"),
+        700,
+    ),
     "federations": ((*BUILD, "accountant", "examples", "tests/adapters", "tests/examples"), 600),
     "frameworks": ((*BUILD, "accountant", "examples", "tests/adapters", "docs/adapters.md"), 900),
     "statistics": (

@@ -52,7 +52,7 @@ class BudgetExceeded(AccountantError):  # noqa: N818 (a refusal, not a malfuncti
 
 
 class LedgerError(AccountantError, ValueError):
-    """A ledger file is damaged, unknown or from a newer version; nothing was read or recorded."""
+    """A ledger file is damaged, unknown or of another version; nothing was read or recorded."""
 
 
 class LedgerConflict(LedgerError):  # noqa: N818 (a refusal, not a malfunction)

@@ -20,6 +20,8 @@ exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"accountant {release}"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_theme_options = {
     # Dark and light alike need a ratio of contrast of 4.5.
     "light_css_variables": {"color-brand-primary": "#00567f", "color-brand-content": "#00567f"},

@@ -1,4 +1,4 @@
-"""Puts the page together in one file: ``bundle.py MODULE.wasm OUT.html``.
+"""Puts the page together in one file: ``bundle.py MODULE.wasm OUT.html COMPILER``.
 
 Imports between the scripts are left out and what they would import is written first. The policy of
 the page names the hashes of its script and its style, and allows nothing else: no address is asked.
@@ -10,12 +10,24 @@ import re
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
 SOURCES = HERE / "src"
 WORKER = ("core", "answers", "certificate", "doctor", "worker")
 PAGE = ("text", "settings", "charts", "show", "page")
-TRUTHS = HERE.parent / "accountant" / "selftest" / "elementary.json"
-QUESTIONS = HERE.parent / "libaccountant" / "tests" / "cases.txt"
+TRUTHS = ROOT / "accountant" / "selftest" / "elementary.json"
+QUESTIONS = ROOT / "libaccountant" / "tests" / "cases.txt"
+# All that the page is made from; its digest stands in the page, beside the compiler's name.
+MADE_FROM = (
+    "accountant/_core/src/**/*.[ch]",
+    "libaccountant/Makefile",
+    "libaccountant/include/*.h",
+    "libaccountant/src/*",
+    "web/Makefile",
+    "web/bundle.py",
+    "web/native/*",
+    "web/src/*",
+)
 # Of the stored questions the browser asks so many.
 ASKED = 120
 
@@ -39,12 +51,23 @@ def source_hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def page(module: bytes) -> str:
+def digest() -> str:
+    """Return the digest of the names and contents of all sources of the page."""
+    found = hashlib.sha256()
+    listed = {path for pattern in MADE_FROM for path in ROOT.glob(pattern)} | {TRUTHS, QUESTIONS}
+    for path in sorted(listed):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        found.update(f"{path.relative_to(ROOT).as_posix()} {content}\n".encode())
+    return f"sha256:{found.hexdigest()}"
+
+
+def page(module: bytes, compiler: str) -> str:
     """Return the page."""
     style = (SOURCES / "page.css").read_text(encoding="utf-8")
     script = joined(PAGE)
     lines = QUESTIONS.read_text(encoding="utf-8").splitlines()
     filled = {
+        "MADE_FROM": f"{digest()}, {compiler.strip()}",
         "STYLE": style,
         "SCRIPT": script,
         "STYLE_HASH": source_hash(style),
@@ -59,4 +82,5 @@ def page(module: bytes) -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[2]).write_text(page(Path(sys.argv[1]).read_bytes()), encoding="utf-8")
+    made = page(Path(sys.argv[1]).read_bytes(), sys.argv[3])
+    Path(sys.argv[2]).write_text(made, encoding="utf-8")

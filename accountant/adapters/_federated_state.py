@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from accountant._basics import files
 from accountant.errors import LedgerConflict, LedgerError
 
-_FORMAT = "accountant-federation-2"
+_FORMAT = "accountant-federation-1"
 
 
 class Share(NamedTuple):
@@ -131,8 +131,8 @@ def read(path: Path) -> State | None:
             told = json.loads(str(stored["told"]))
             if told.pop("format") != _FORMAT:
                 raise LedgerError(
-                    f"{path} was written by another version, which did not say what its rounds"
-                    " cost. Go on with that version, or begin another directory"
+                    f"{path} is not in the format {_FORMAT}, the only one that this release reads."
+                    " Go on with the release that wrote it, or begin another directory"
                 )
             told["clients"] = {
                 name: tuple(Share(*share) for share in held)

@@ -14,6 +14,7 @@ from accountant.cli import (
     ledgers,
     report,
     stores,
+    web,
 )
 from accountant.cli.audit import audit
 from accountant.cli.certify import certify
@@ -29,7 +30,7 @@ from accountant.cli.train import train
         "How much noise, how many steps?": ("sigma", "steps", "q"),
         "Train, and show what it cost": ("train", "show", "report", "certify"),
         "Budgets": ("ledger", "store"),
-        "This installation": ("doctor", "audit", "completion"),
+        "This installation": ("doctor", "audit", "completion", "web"),
     },
     examples=(
         (
@@ -65,6 +66,7 @@ for _command in (
     *stores.COMMANDS,
     *doctor.COMMANDS,
     *completion.COMMANDS,
+    *web.COMMANDS,
     train,
     audit,
     certify,

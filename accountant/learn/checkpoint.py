@@ -212,7 +212,6 @@ def require_same(
         if type(saved.header.get(name)) is not kind:
             raise CheckpointError(f"{path} is damaged: {name} must be a {kind.__name__}")
     found, wanted = dict(_flat(saved.header["identity"])), dict(_flat(identity))
-    found.pop("plan.epsilon", None)  # version 1.0 wrote it
     others = [name for name in {**wanted, **found} if not _same(found, wanted, name)]
     if saved.header["data"] != fingerprint:
         others.append("data")

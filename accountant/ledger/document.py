@@ -2,9 +2,7 @@
 
 Each different mechanism is written once, and a record is a line ``[mechanism, count, label, time]``
 that names it by its number: a million records take some fifty bytes each, and are read without
-building a million mechanisms. Version 1, which repeats the mechanism in every record, is read too.
-Version 3 adds the list of δ at which the ledger is stated, and is written where there are some.
-Version 4 adds the releases that were planned before the first, and is written where there are some.
+building a million mechanisms.
 """
 
 from __future__ import annotations
@@ -23,18 +21,10 @@ from accountant.ledger.history import Entry, entry, record
 from accountant.mechanisms.base import Mechanism
 
 FORMAT = "accountant-ledger"
-VERSION = 4
+VERSION = 1
 
-# The keys of "ledger" in each version.
-_PARTS = {
-    1: {"budget", "entries"},
-    2: {"budget", "entries", "mechanisms"},
-    3: {"budget", "deltas", "entries", "mechanisms"},
-    4: {"budget", "deltas", "entries", "mechanisms", "planned"},
-}
-
-# The fields of a budget that files without them need not have.
-_NEWER = {"kinds", "level", "packets"}
+# The keys of "ledger".
+_PARTS = {"budget", "deltas", "entries", "mechanisms", "planned"}
 
 # Records that are put into canonical form at a time.
 _BATCH = 4096
@@ -65,22 +55,24 @@ def encode(
     """
     table = _Table()
     lines = [_compact(table.line(*each)) for each in enumerate(entries)]
-    menu = [table.line(*each) for each in enumerate(planned)] or None
-    mechanisms = table.mechanisms
-    written = None if budget is None else _encode_budget(budget)
-    stated = list(deltas) if deltas or menu else None
-    digest = _digest(revision, written, stated, [",".join(lines)], mechanisms, menu)
-    version = 4 if menu else 3 if stated else 2
-    head = {"format": FORMAT, "version": version, "revision": revision, "checksum": digest}
+    menu = [table.line(*each) for each in enumerate(planned)]
+    body = {
+        "budget": None if budget is None else schema.encode_fields(budget),
+        "deltas": list(deltas),
+        "mechanisms": table.mechanisms,
+        "planned": menu,
+    }
+    digest = _digest(revision, body, [",".join(lines)])
+    head = {"format": FORMAT, "version": VERSION, "revision": revision, "checksum": digest}
     return "".join(
         (
             json.dumps(head, indent=1)[:-2],
             ',\n "ledger": {\n  "budget": ',
-            json.dumps(written, allow_nan=False),
-            "" if stated is None else f',\n  "deltas": {json.dumps(stated)}',
-            f',\n  "planned": {_listed([_compact(line) for line in menu])}' if menu else "",
+            json.dumps(body["budget"], allow_nan=False),
+            f',\n  "deltas": {json.dumps(body["deltas"])}',
+            f',\n  "planned": {_listed([_compact(line) for line in menu])}',
             ',\n  "mechanisms": ',
-            _listed([json.dumps(each, allow_nan=False) for each in mechanisms]),
+            _listed([json.dumps(each, allow_nan=False) for each in table.mechanisms]),
             ',\n  "entries": ',
             _listed(lines),
             "\n }\n}\n",
@@ -119,7 +111,7 @@ def _listed(lines: list[str]) -> str:
 
 
 def decode(text: object) -> Contents:
-    """Read what :func:`encode` wrote, or its first version; LedgerError for anything else."""
+    """Read what :func:`encode` wrote; LedgerError for anything else."""
     if not isinstance(text, str):
         raise ArgumentTypeError(f"a ledger must be a str of JSON; got the {type(text).__name__}")
     document = _parse(text)
@@ -128,42 +120,32 @@ def decode(text: object) -> Contents:
     version = document.get("version")
     if type(version) is not int or version < 1:
         raise LedgerError(f"a ledger's version must be an integer >= 1; got {version!r}")
-    if version > VERSION:
+    if version != VERSION:
         raise LedgerError(
-            f"this ledger has version {version}, written by a newer release of this package, which"
-            f" reads up to version {VERSION}. Upgrade to read it"
+            f"this ledger has version {version}, and this release reads version {VERSION} alone."
+            " Read it with the release that wrote it"
         )
     schema.keys(document, {"format", "version", "revision", "checksum", "ledger"}, "a ledger")
     body = document["ledger"]
     if document["checksum"] != checksum(document["revision"], body):
         raise LedgerError("this ledger is damaged: its contents do not match its checksum")
-    parts = _PARTS[version]
-    schema.keys(body, parts, '"ledger"')
-    for name in parts - {"budget"}:
+    schema.keys(body, _PARTS, '"ledger"')
+    for name in _PARTS - {"budget"}:
         if not isinstance(body[name], list):
             raise LedgerError(f'"{name}" must be a list')
     budget = None if body["budget"] is None else _decode_budget(body["budget"])
-    if version == 1:
-        return Contents([_decode_first(k, item) for k, item in enumerate(body["entries"])], budget)
+    deltas = _decode_deltas(body["deltas"])
     mechanisms = _decode_mechanisms(body["mechanisms"])
-    planned = _decode_planned(body["planned"], mechanisms, budget) if version >= 4 else ()
-    deltas = _decode_deltas(body["deltas"], bool(planned)) if version >= 3 else ()
+    planned = tuple(_decode_entries(body["planned"], mechanisms))
+    if planned and budget is None:
+        raise LedgerError('what is "planned" needs a budget')
     return Contents(_decode_entries(body["entries"], mechanisms), budget, deltas, planned)
 
 
-def _decode_planned(
-    values: list[Any], mechanisms: list[Mechanism], budget: Budget | None
-) -> tuple[Entry, ...]:
-    """Read what was planned: at least one record, and a budget that it was planned within."""
-    if not values or budget is None:
-        raise LedgerError('"planned" must be a list of at least one record, and needs a budget')
-    return tuple(_decode_entries(values, mechanisms))
-
-
-def _decode_deltas(values: list[Any], may_lack: bool) -> tuple[float, ...]:
-    """Read the δ of a ledger: at least one unless it may lack them, each in (0, 1), increasing."""
+def _decode_deltas(values: list[Any]) -> tuple[float, ...]:
+    """Read the δ of a ledger: each in (0, 1), increasing."""
     known = [value for value in values if type(value) is float and 0.0 < value < 1.0]
-    if not (known or may_lack) or known != values or known != sorted(set(known)):
+    if known != values or known != sorted(set(known)):
         raise LedgerError(f'"deltas" must be increasing numbers in (0, 1); got {values!r:.80}')
     return tuple(known)
 
@@ -199,28 +181,9 @@ def _decode_entries(values: list[Any], mechanisms: list[Mechanism]) -> list[Entr
     return values
 
 
-def _decode_first(position: int, item: object) -> Entry:
-    """Read a record of version 1."""
-    schema.keys(item, {"mechanism", "count", "label", "time"}, f"record {position}")
-    assert isinstance(item, dict)
-    try:
-        mechanism = schema.decode_mechanism(item["mechanism"])
-        return entry(mechanism, item["count"], item["label"], item["time"])
-    except AccountantError as error:
-        raise LedgerError(f"record {position}: {error}") from error
-
-
-def _encode_budget(budget: Budget) -> dict[str, Any]:
-    fields = schema.encode_fields(budget)
-    # Only where there are some: without them older versions read the file.
-    return {
-        name: value for name, value in fields.items() if name not in _NEWER or value is not None
-    }
-
-
 def _decode_budget(value: object) -> Budget:
     fields = {f.name for f in dataclasses.fields(Budget)}
-    schema.keys(value, fields, '"budget"', _NEWER)
+    schema.keys(value, fields, '"budget"')
     assert isinstance(value, dict)
     try:
         return Budget(**{key: schema.decode_value(item, 1) for key, item in value.items()})
@@ -231,16 +194,8 @@ def _decode_budget(value: object) -> Budget:
 def checksum(revision: object, body: object) -> str:
     """Return the digest of ``[revision, body]`` as JSON with sorted keys and no spaces."""
     try:
-        if (
-            isinstance(body, dict)
-            and set(body) in (_PARTS[2], _PARTS[3], _PARTS[4])
-            and isinstance(body["entries"], list)
-            and body.get("deltas", 0) is not None
-            and body.get("planned", 0) is not None
-        ):
-            batches = _batches(body["entries"])
-            deltas, mechanisms, menu = body.get("deltas"), body["mechanisms"], body.get("planned")
-            return _digest(revision, body["budget"], deltas, batches, mechanisms, menu)
+        if isinstance(body, dict) and set(body) == _PARTS and isinstance(body["entries"], list):
+            return _digest(revision, body, _batches(body["entries"]))
         return "sha256:" + hashlib.sha256(_compact([revision, body]).encode()).hexdigest()
     except RecursionError:
         raise LedgerError("this ledger is nested too deeply") from None
@@ -252,24 +207,15 @@ def _batches(entries: list[Any]) -> Iterator[str]:
         yield ("," if start else "") + _compact(entries[start : start + _BATCH])[1:-1]
 
 
-def _digest(
-    revision: object,
-    budget: object,
-    deltas: object,
-    entries: Iterable[str],
-    mechanisms: object,
-    planned: object,
-) -> str:
+def _digest(revision: object, body: dict[str, Any], entries: Iterable[str]) -> str:
+    """Return the digest where the text of the entries comes in pieces."""
     # json writes every double's shortest repr, so equal contents have equal text.
-    digest = hashlib.sha256()
-    stated = "" if deltas is None else f',"deltas":{_compact(deltas)}'
-    digest.update(
-        f'[{_compact(revision)},{{"budget":{_compact(budget)}{stated},"entries":['.encode()
-    )
+    before = {name: body[name] for name in ("budget", "deltas")}
+    after = {name: body[name] for name in ("mechanisms", "planned")}
+    digest = hashlib.sha256(f'[{_compact(revision)},{_compact(before)[:-1]},"entries":['.encode())
     for piece in entries:
         digest.update(piece.encode())
-    menu = "" if planned is None else f',"planned":{_compact(planned)}'
-    digest.update(f'],"mechanisms":{_compact(mechanisms)}{menu}}}]'.encode())
+    digest.update(f"],{_compact(after)[1:]}]".encode())
     return "sha256:" + digest.hexdigest()
 
 

@@ -48,7 +48,7 @@ class Kept(ABC):
         Raises
         ------
         LedgerError
-            The text is damaged, truncated, from a newer version, or holds anything unknown.
+            The text is damaged, truncated, of another version, or holds anything unknown.
         """
         found = document.decode(text)
         ledger = cls(found.budget)

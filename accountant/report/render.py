@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 FORMAT = "accountant-statement"
-VERSION = 2
+VERSION = 1
 # Digits shown; the certificates have more.
 DIGITS = 5
 # Brackets narrower than this, relative to ε, are called exact.
@@ -164,7 +164,7 @@ def _tradeoff(statement: Contents) -> Chart:
         f" diagonal of blind guessing. At {one.false_positive_rate:.0%} false alarms no attack"
         f" finds more than {percent(one.true_positive_rate)}.",
         Axis("false alarms: share of unused records accused", 0.0, 1.0),
-        Axis("hits: share of used records found", 0.0, 1.0),
+        Axis("hits: used records found", 0.0, 1.0),
         [
             Series("best possible attack, at most", points),
             Series("blind guessing", [(0.0, 0.0), (1.0, 1.0)], "second"),

@@ -115,7 +115,6 @@ def _new(turn: Transaction, addresses: Sequence[str], budget: Budget | None) -> 
         ),
     )
     for address, written in there:
-        # Not their texts: an older version wrote fewer fields.
         has = None if written is None else texts.budget_of(written)
         if has != budget:
             raise DomainError(f"block {address} is there already, with {has!r}; got {budget!r}")

@@ -39,7 +39,7 @@ def open(  # noqa: A001 (as files are opened)
     Raises
     ------
     DomainError, LedgerError, LedgerConflict
-        There is no store, it is of a newer version, the secret is missing, or it cannot be reached.
+        There is no store, it is of another version, the secret is missing, or it cannot be reached.
     UnsupportedError
         The driver is not installed.
     """

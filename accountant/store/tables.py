@@ -40,8 +40,7 @@ _TABLES = (
         state TEXT NOT NULL, used {integer} NOT NULL)""",
 )
 
-# Versions 1 and 2, which kept prices and sums, were never released.
-VERSION = 3
+VERSION = 1
 
 
 def opened(database: Database, chain: Chain) -> str:
@@ -58,15 +57,10 @@ def opened(database: Database, chain: Chain) -> str:
     if row is None:
         raise LedgerError("this store has lost its version: its table accountant_store is empty")
     version, identity, keyed = row
-    if version > VERSION:
+    if version != VERSION:
         raise LedgerError(
-            f"this store has version {version}, written by a newer release of this package, which"
-            f" reads up to version {VERSION}. Upgrade to read it"
-        )
-    if version < VERSION:
-        raise LedgerError(
-            f"this store has version {version}, of before the first release; this release reads"
-            f" version {VERSION}. Export its blocks by the former, and import them"
+            f"this store has version {version}, and this release reads version {VERSION} alone."
+            " Open it with the release that made it"
         )
     if bool(keyed) != chain.keyed:
         what = "needs its secret" if keyed else "has no secret; open it without"

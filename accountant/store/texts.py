@@ -40,8 +40,7 @@ def mechanism_of(text: str) -> Mechanism:
 
 def text_of_budget(budget: Budget) -> str:
     """Write a budget as ledger files do, with the orders it chose."""
-    fields = schema.encode_fields(budget)
-    return compact({name: value for name, value in fields.items() if name != "level" or value})
+    return compact(schema.encode_fields(budget))
 
 
 @functools.lru_cache(maxsize=4096)

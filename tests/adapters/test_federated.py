@@ -600,10 +600,10 @@ def test_a_server_of_secure_sums_draws_nothing(tmp_path):
 
 def test_a_file_that_does_not_say_what_its_rounds_cost_is_refused(tmp_path):
     made(tmp_path).close()
-    told = {"format": "accountant-federation-1", "rounds": 0, "charges": 0, "clients": {}}
+    told = {"format": "accountant-federation-0", "rounds": 0, "charges": 0, "clients": {}}
     with (tmp_path / "released.npz").open("wb") as stream:
         np.savez(stream, model=np.zeros(3), told=np.array(json.dumps(told)))
-    with pytest.raises(errors.LedgerError, match="another version"):
+    with pytest.raises(errors.LedgerError, match="the only one that this release reads"):
         made(tmp_path)
 
 

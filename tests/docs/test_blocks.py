@@ -36,9 +36,10 @@ ELSEWHERE = {
         "cli.md": "tests/docs/test_pages.py",
         "install.md": "tests/docs/test_install.py",
         "r.md": ".ci/run",
+        "releasing.md": ".ci/release",
         "report.md": "tests/docs/test_pages.py",
         "store.md": "tests/cli/test_stores.py",
-        "web.md": ".ci/run",
+        "web.md": "tests/cli/test_web.py",
     },
 }
 

@@ -57,6 +57,19 @@ def test_the_conda_recipe_asks_for_what_the_project_asks_for():
     assert f"py<{least}" in text
 
 
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("CITATION.cff", "version: {}"),
+        ("verifier/pyproject.toml", 'version = "{}"'),
+        ("rust/Cargo.lock", 'version = "{}"'),
+    ],
+)
+def test_every_part_of_a_release_has_its_version(file, line):
+    """tests/libaccountant and tests/cli look at the rest."""
+    assert line.format(ac.__version__) in (ROOT / file).read_text().splitlines()
+
+
 @pytest.mark.slow
 def test_the_formula_installs_a_library_that_its_test_can_use(tmp_path):
     if not (shutil.which("make") and shutil.which("pkg-config")):

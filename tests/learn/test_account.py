@@ -4,7 +4,6 @@ import copy
 import math
 import pickle
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,15 +11,13 @@ import pytest
 import accountant as ac
 from accountant._basics.display import text_up
 from accountant.errors import BudgetExceeded, UnsupportedError
-from accountant.learn import Batches, Checkpoint, LogisticRegression, Noise, train_dp_sgd
-from accountant.learn.release import function_digest
+from accountant.learn import LogisticRegression
 from accountant.ledger import Budget
 from accountant.relations import NeighbouringRelation
 from support.dp_sgd_runs import Untouchable, train
 
 DELTA = 1e-5
 STEP = ac.PoissonSampled(ac.Gaussian(1.0), 0.125)
-OLD = Path(__file__).parents[1] / "support" / "data" / "checkpoints"
 
 
 @pytest.mark.parametrize("earlier", [STEP, ac.Gaussian(3.0), ac.Laplace(2.0)], ids=repr)
@@ -194,37 +191,6 @@ def test_the_delta_of_a_run_is_noted_in_its_accountant():
     assert ledger.deltas == (1e-7,)
     train(ledger=ledger, delta=1e-6, steps=2)
     assert ledger.deltas == (1e-7, 1e-6)
-
-
-def resumed(name, folder, ledger=None):
-    """Resume a checkpoint that a version with a record beside the ledger wrote, at step 3 of 6."""
-    generator = np.random.default_rng(0)
-    X = generator.integers(-3, 4, size=(64, 2)).astype(float)
-    y = (X[:, 0] > 0).astype(int)
-    saved = Checkpoint(OLD / f"{name}.checkpoint").load()
-    # The one field that depends on the machine: its rounding of sums and exponentials.
-    saved.header["identity"]["function"] = function_digest(LogisticRegression(2), X, y)
-    place = Checkpoint(folder / name)
-    place.save(saved)
-    return train_dp_sgd(
-        LogisticRegression(2), X, y, batches=Batches(16, steps=6), noise=Noise(1.0),
-        clipping_norm=1.0, delta=DELTA, rng=5, checkpoint=place, ledger=ledger,
-    )  # fmt: skip
-
-
-def test_checkpoints_written_before_are_resumed_with_all_they_tell_of(tmp_path):
-    step = ac.PoissonSampled(ac.Gaussian(1.0), 0.25)
-    # Its ledger held a Gaussian and the three steps, which are not charged twice.
-    ledger = ac.Accountant.from_json((OLD / "before_accountant.json").read_text())
-    result = resumed("before_accountant", tmp_path, ledger)
-    assert result.ledger.counts == ((ac.Gaussian(3.0), 1), (step, 6))
-    assert result.epsilon == (ac.Gaussian(3.0) + 6 * step).epsilon(DELTA) > result.run_epsilon
-    # On a new ledger the three steps are charged.
-    assert resumed("before_accountant", tmp_path).ledger.counts == ((step, 6),)
-    # Its record held two steps of an earlier run besides, for which nothing else is left to tell.
-    result = resumed("before_record", tmp_path)
-    assert result.ledger.counts == ((step, 8),)
-    assert result.epsilon == ac.get_epsilon(0.25, 1.0, 8, DELTA) > result.run_epsilon
 
 
 @pytest.mark.parametrize(

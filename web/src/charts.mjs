@@ -2,7 +2,7 @@
 
 import { tick } from "./text.mjs";
 
-const WIDTH = 640, HEIGHT = 340, LEFT = 64, RIGHT = 26, TOP = 14, BOTTOM = 52;
+const WIDTH = 640, HEIGHT = 340, LEFT = 64, RIGHT = 36, TOP = 14, BOTTOM = 60;
 
 // Round numbers that divide an axis into about `count` parts.
 function roundTicks(low, high, count) {
@@ -40,9 +40,9 @@ export function chart({ title, xLabel, yLabel, lines, logarithmic = false, mark 
       `<text class="end" x="${LEFT - 8}" y="${at(py(y) + 4)}">${tick(y)}</text>`);
   for (const x of logarithmic ? powers(low, high) : roundTicks(0, high, 5))
     parts.push(`<line class="grid" y1="${TOP}" y2="${HEIGHT - BOTTOM}" x1="${at(px(x))}" x2="${at(px(x))}"/>`,
-      `<text class="middle" x="${at(px(x))}" y="${HEIGHT - BOTTOM + 18}">${tick(x)}</text>`);
+      `<text class="middle" x="${at(px(x))}" y="${HEIGHT - BOTTOM + 25}">${tick(x)}</text>`);
   parts.push(`<text class="middle" x="${(LEFT + WIDTH - RIGHT) / 2}" y="${HEIGHT - 8}">${escaped(xLabel)}</text>`,
-    `<text class="middle" transform="translate(15 ${(HEIGHT - BOTTOM + TOP) / 2}) rotate(-90)">${escaped(yLabel)}</text>`,
+    `<text class="middle" transform="translate(15 ${(HEIGHT - BOTTOM + TOP) / 2})">${escaped(yLabel)}</text>`,
     `<path class="axis" d="M${LEFT} ${TOP}V${HEIGHT - BOTTOM}H${WIDTH - RIGHT}"/>`);
   for (const line of [...drawn].reverse()) {
     const d = line.points.filter(([, y]) => y <= top).map(([x, y], i) => `${i ? "L" : "M"}${at(px(x))} ${at(py(y))}`);
