@@ -225,7 +225,7 @@ def constants():
     """Numbers of the native code that the proof names."""
     source = ROOT / "accountant" / "_core" / "src"
     text = "\n".join(path.read_text() for path in sorted(source.rglob("*.h")))
-    names = {"Nodes": "ACCT_GL_ORDER", "Block": "ACCT_SUM_BLOCK", "Points": "ACCT_MAX_POINTS"}
+    names = {"Nodes": "ACCT_GL_ORDER", "Block": "ACCT_SUM_BLOCK"}
     found = {k: re.search(rf"#define {v} (\d+)", text)[1] for k, v in names.items()}
     return found | {"Rate": str(2 * int(found["Nodes"]) - 1)}
 
