@@ -63,6 +63,11 @@ def a_power(x):
     return rf"{front}10^{{{int(exponent)}}}"
 
 
+def about(x):
+    """Write a number with two digits."""
+    return f"{x:.2g}" if 1e-3 <= x < 1e3 else a_power(x)
+
+
 def a_width(x):
     """Write a relative width, marked as one."""
     return rf"\width{{{a_power(x)}}}"
@@ -142,6 +147,16 @@ def truths():
     )
     return {
         "Truths": f"{len(rows):,}".replace(",", r"\,"),
+        **{
+            f"Truths{name}{end}": about(pick(float(row[key]) for row in rows))
+            for name, key in (
+                ("Q", "q"),
+                ("Sigma", "sigma"),
+                ("Steps", "steps"),
+                ("Delta", "lower"),
+            )
+            for end, pick in (("Least", min), ("Most", max))
+        },
         "TruthsWrong": str(len(wrong)),
         "TruthsWidth": a_power(float(enclosed)),
         "WidthMedian": a_width(statistics.median(widths)),
@@ -191,8 +206,11 @@ def mixes():
     rho = Fraction(542, 339) ** 2
     classical = float(rho) + 2.0 * math.sqrt(float(rho) * math.log(1e10))
     best = ac.ZCDP(float(rho)).epsilon(1e-10)
+    parts = cases[-1][1].parts
     return {
         "TableMixes": rows_of(lines),
+        "CensusReleases": str(sum(count for _, count in parts)),
+        "CensusScales": str(len(parts)),
         "CensusClassical": f"{classical:.4f}",
         "CensusConverted": f"{best:.4f}",
         "CensusExact": agreed(*cases[-1][1].epsilon_bounds(1e-10), 10),

@@ -87,6 +87,26 @@ int moments(double q, double sigma, double order, double found[6]) {
     acct_workspace_free(&w);
     return status;
 }
+
+/* what the sums leave of the mean, by the quadrature's bounds, over what the bound on the mean's error and the
+ * quadrature's on (L - mean) N e^{cL} count of it (the paper, Section 4); -1: no claim */
+double left_of_mean(double q, double sigma, int direction, double b, double log_error) {
+    static acct_workspace w;
+    if (!w.block && acct_workspace_alloc(&w, ACCT_MAX_NODES)) return -1.0;
+    acct_moments m;
+    double of_one, of_exp_u;
+    const acct_step step = acct_step_make(q, sigma);
+    const acct_window window = acct_plan_window(&step, 1000.0, direction, -20.0);
+    const double order = acct_order_at(direction, b);
+    if (acct_tilted_law_set(&w.law, &step, &window, order, 1.0, log_error)) return -1.0;
+    acct_tilted_law_moments(&w.law, order, 1, &m);
+    acct_tilted_law_plain_errors(&w.law, &of_one, &of_exp_u);
+    const double a = exp(m.log_mgf), linear = q * (of_one + of_exp_u) / a;
+    const double left = linear + fabs(m.mean) * (of_one / a + fabs(order) * linear);
+    const double one = acct_tilted_law_error(&w.law, &m, 0.0);
+    if (!(m.log_mgf_err < INFINITY)) return -1.0;
+    return left / (m.mean_err + one * acct_tilted_law_reach(&w.law, m.mean));
+}
 """
 
 WHOLE, SHORT_OF_ROOM, THRESHOLD, SHIFTED, ALONG = range(5)
@@ -103,6 +123,8 @@ def library(tmp_path_factory):
     found.who_takes_it.argtypes = [ctypes.c_double, ctypes.c_double, ctypes.c_int]
     found.widest.argtypes = [ctypes.c_double] * 5
     found.widest.restype = ctypes.c_double
+    found.left_of_mean.argtypes = [*[ctypes.c_double] * 2, ctypes.c_int, *[ctypes.c_double] * 2]
+    found.left_of_mean.restype = ctypes.c_double
     return found
 
 
@@ -140,3 +162,17 @@ def test_panels_are_no_wider_than_their_round_off_is_counted_for(
 ):
     for order in (0.0, 1.0, 2.0):
         assert 0.0 < library.widest(q, sigma, log_delta, order, log_error) <= 12.0
+
+
+@pytest.mark.parametrize("direction", [0, 1])
+def test_the_mean_is_a_quotient(library, direction):
+    """What the quadrature moves A by moves A'/A, too: coarse laws of large orders show it."""
+    found = [
+        library.left_of_mean(q, sigma, direction, b, log_error)
+        for q in (1e-6, 0.01, 0.3, 0.6, 0.9, 0.99)
+        for sigma in (0.3, 0.5, 1.0, 3.0, 20.0)
+        for b in (0.1, 1.0, 10.0, 60.0)
+        for log_error in (-8.0, -20.0)
+    ]
+    assert sum(each > 0.0 for each in found) > 100
+    assert max(found) <= 1.0

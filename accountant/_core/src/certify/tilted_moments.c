@@ -318,8 +318,9 @@ void acct_tilted_law_moments(acct_tilted_law *law, double order, int certify, ac
     if (!small || certify || !(out->m2 > NARROW_LAW * out->mean * out->mean)) central_moments(law, out);
     if (certify) {
         double linear;
-        const double relative = add_quadrature(law, out, &linear);
+        const double before = out->log_mgf_err, relative = add_quadrature(law, out, &linear);
+        /* the mean is a quotient: what the quadrature moves A by moves it, too */
         out->mean_err += 1.01 * (acct_tilted_law_reach(law, 0.0) * relative + linear) +
-                         4.0 * ACCT_U * fabs(out->mean);
+                         fabs(out->mean) * (out->log_mgf_err - before) + 4.0 * ACCT_U * fabs(out->mean);
     }
 }
