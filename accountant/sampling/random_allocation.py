@@ -14,9 +14,11 @@ from typing import ClassVar
 import numpy as np
 
 from accountant import checks
+from accountant.bounds import Bounds
+from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism, Selection
-from accountant.mechanisms.dominated_by import DominatedBy
+from accountant.mechanisms.dominated_by import DominatedBy, OnePair
 from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
@@ -24,6 +26,7 @@ from accountant.sampling import drawing
 from accountant.sampling.allocation_pair import POINTS, AllocationPair
 from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
+from accountant.sampling.several_steps import removal_bounds
 
 _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
 # The least and most points of a law: fewer say little, and the time grows with their square.
@@ -149,12 +152,13 @@ class RandomAllocation(Sampler):
 
     Notes
     -----
-    *Guarantee.* Theorems S1, S4, S5 and S15; with more participations, Theorem S9: the composition
-    of ``participations`` allocations of one in ⌊T/participations⌋ (Feldman, Shenfeld 2025).
+    *Guarantee.* Theorems S1, S4, S5, S15 and S27; with more participations, :meth:`mechanism` is
+    that of Theorem S9, the composition of ``participations`` allocations of one in
+    ⌊T/participations⌋ (Feldman, Shenfeld 2025), and one epoch is bracketed by Theorem S28.
     """
 
     name: ClassVar[str] = "random allocation"
-    theorem: ClassVar[str] = "S4, S5"
+    theorem: ClassVar[str] = "S4, S5, S28"
     relations: ClassVar[tuple[NeighbouringRelation, ...]] = _RELATIONS
 
     dataset_size: int
@@ -198,12 +202,43 @@ class RandomAllocation(Sampler):
             ]
         )
 
+    def _block(self, noise_multiplier: float) -> Allocated:
+        block = self.steps_per_epoch // self.participations
+        return Allocated(noise_multiplier, steps=block, relation=self.relation)
+
     def mechanism(self, noise_multiplier: float) -> Mechanism:
         """Return the epochs, each one or more allocations of one step."""
-        block = self.steps_per_epoch // self.participations
-        one = Allocated(noise_multiplier, steps=block, relation=self.relation)
-        found = (self.epochs * self.participations) * one
+        found = (self.epochs * self.participations) * self._block(noise_multiplier)
         return found if self.participations == 1 else DominatedBy(found)
+
+    @to_nearest
+    def epsilon(self, noise_multiplier: float, delta: float) -> float:
+        """Return the ε spent at ``delta``, certified never too small."""
+        return float(self._ends(noise_multiplier, delta).upper)
+
+    @to_nearest
+    def epsilon_bounds(self, noise_multiplier: float, delta: float) -> Bounds:
+        """Bracket the ε(delta) of the sampler itself, in nats."""
+        found = super().epsilon_bounds(noise_multiplier, delta)
+        return (
+            found
+            if self.participations == 1
+            else found.intersection(self._ends(noise_multiplier, delta))
+        )
+
+    def _ends(self, noise_multiplier: float, delta: float) -> Bounds:
+        """Bracket ε by blocks, and one epoch of several picks by its removal (Theorem S28)."""
+        plain = Bounds(0.0, super().epsilon(noise_multiplier, delta))
+        if self.participations == 1 or self.epochs > 1:
+            return plain
+        noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+        budget, picks = checks.number(checks.DELTA, delta), self.participations
+        found = removal_bounds(noise, self.steps_per_epoch, picks, budget, float(plain.upper))
+        # The other direction is bounded by the blocks, which nearly always is far below.
+        add = self._block(noise).pairs()[-1]
+        if float((picks * OnePair(add, relation=self.relation)).delta(found.upper)) <= budget:
+            return found
+        return Bounds(found.lower, plain.upper)
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
         """Return the pair itself, from below; with more participations, sums over an epoch.
