@@ -24,7 +24,7 @@ from accountant.mechanisms.fields import set_fields
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair, has_pld
 from accountant.relations import NeighbouringRelation
-from accountant.sampling.random_allocation import ALLOCATION
+from accountant.sampling.random_allocation import ALLOCATION, FromBelow
 from accountant.sampling.ratio_pair import FARTHEST, MechanismPair, is_resolved
 
 # The most vectors of counts that are listed; only speed depends on it.
@@ -174,9 +174,10 @@ class AllocatedMechanism(Mechanism):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return (remove, add)."""
-        return self._pairs(upper=True)
+        return self.bounding_pairs(upper=True)
 
-    def _pairs(self, *, upper: bool) -> tuple[DominatingPair, ...]:
+    def bounding_pairs(self, *, upper: bool) -> tuple[DominatingPair, ...]:
+        """Return pairs that are nowhere below the mechanism's, or nowhere above them."""
         from accountant.mechanisms.gaussian import Gaussian
 
         pairs = self.mechanism.pairs()
@@ -192,20 +193,4 @@ class AllocatedMechanism(Mechanism):
     def from_below(self) -> Mechanism:
         """Return a mechanism whose profile is nowhere above this one's (for lower bounds)."""
         one = self.mechanism.from_below()
-        return _FromBelow(self if one is None else AllocatedMechanism(one, steps=self.steps))
-
-
-@dataclass(frozen=True, repr=False)
-class _FromBelow(Mechanism):
-    """The same, with the law that is smaller in the convex order."""
-
-    above: AllocatedMechanism
-
-    @property
-    def relation(self) -> NeighbouringRelation:
-        """The relation of the mechanism it bounds."""
-        return self.above.relation
-
-    def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return (remove, add)."""
-        return self.above._pairs(upper=False)
+        return FromBelow(self if one is None else AllocatedMechanism(one, steps=self.steps))

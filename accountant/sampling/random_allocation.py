@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -37,6 +37,18 @@ _POINTS = (100, 2400)
 _LEAST_NOISE = 0.15
 # The largest noise: above it ratios differ from one by less than the errors their grid carries.
 _MOST_NOISE = 1e8
+
+
+class HasLaws(Protocol):
+    """An allocation that is bounded by laws from above and from below."""
+
+    @property
+    def relation(self) -> NeighbouringRelation:
+        """Its relation."""
+
+    def bounding_pairs(self, *, upper: bool) -> tuple[DominatingPair, ...]:
+        """Return (remove, add) of the laws from one side."""
+
 
 ALLOCATION = Selection(
     "random allocation: each record in one step of an epoch, picked uniformly",
@@ -94,29 +106,30 @@ class Allocated(Mechanism):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return (remove, add)."""
-        return self._pairs(upper=True)
+        return self.bounding_pairs(upper=True)
 
-    def _pairs(self, *, upper: bool) -> tuple[DominatingPair, ...]:
+    def bounding_pairs(self, *, upper: bool) -> tuple[DominatingPair, ...]:
+        """Return pairs that are nowhere below the mechanism's, or nowhere above them."""
         from accountant.mechanisms.gaussian import Gaussian
 
         noise = self.noise_multiplier
-        if self.steps == 1 or (upper and not _LEAST_NOISE <= noise <= _MOST_NOISE):
+        if self.steps == 1 or not _LEAST_NOISE <= noise <= _MOST_NOISE:
             # Picking a step is post-processing of having told which: convexity (Theorem S2).
-            return Gaussian(noise).pairs()
+            return Gaussian(noise if upper or self.steps == 1 else math.inf).pairs()
         return tuple(
             AllocationPair(noise, self.steps, add, upper, self.points) for add in (False, True)
         )
 
     def from_below(self) -> Mechanism:
         """Return a mechanism whose profile is nowhere above this one's (for lower bounds)."""
-        return _FromBelow(self)
+        return FromBelow(self)
 
 
 @dataclass(frozen=True, repr=False)
-class _FromBelow(Mechanism):
-    """The same, with the law that is smaller in the convex order."""
+class FromBelow(Mechanism):
+    """The same as ``above``, with the laws that are smaller in the convex order."""
 
-    above: Allocated
+    above: HasLaws
 
     @property
     def relation(self) -> NeighbouringRelation:
@@ -125,12 +138,7 @@ class _FromBelow(Mechanism):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return (remove, add)."""
-        noise = self.above.noise_multiplier
-        if self.above.steps > 1 and not _LEAST_NOISE <= noise <= _MOST_NOISE:
-            from accountant.mechanisms.gaussian import Gaussian
-
-            return Gaussian(math.inf).pairs()
-        return self.above._pairs(upper=False)
+        return self.above.bounding_pairs(upper=False)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

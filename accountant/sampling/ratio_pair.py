@@ -29,6 +29,7 @@ from accountant.sampling.allocation_table import (
 )
 from accountant.sampling.ratio_jumps import MOST_JUMPS, JumpSums, Parts, is_cramped, parts_of
 from accountant.sampling.ratio_sums import RatioSums, ratio_lattice
+from accountant.search import narrow
 
 # None of these numbers is part of a proof: they were chosen by trial, and move widths and times.
 # Logarithms of the probabilities at which a table's law is tilted.
@@ -43,8 +44,6 @@ _ROUNDS = 60
 _CLOSE = 1e-12
 # The lower end is looked for first this near to the upper one, relatively.
 _NEAR = 1e-8
-# Chords of log δ are of no use where it falls by more.
-_STEEP = 20.0
 # A δ above it may be beyond the window of few runs, and is also bounded by that of one run.
 _LARGE = 0.2
 # A law whose masses have a larger relative error is not used.
@@ -206,28 +205,12 @@ class MechanismPair(AtomicPair):
         ``high`` has the first property; ``low`` has the second, or is 0.
         """
 
-        def look(epsilon: float) -> tuple[bool, float]:
-            """Tell whether the bound is above δ, exactly, and about how far: of the logarithms."""
+        def holds(epsilon: float) -> bool:
             bounds = self._at(epsilon, tilts)
-            value = float(bounds.upper if upper else bounds.lower)
-            return value > delta, math.log(value) - math.log(delta) if value > 0.0 else -math.inf
+            return float(bounds.upper) <= delta if upper else float(bounds.lower) > delta
 
-        (_, above), (_, below) = look(low), look(high)
-        for k in range(_ROUNDS):
-            if high - low <= _CLOSE * high:
-                break
-            share = 0.5
-            if k % 3 < 2 and above > 0.0 > below > -_STEEP:
-                # Regula falsi, and a little farther, so that both ends move.
-                share = above / (above - below)
-                share += 0.1 * (share if share < 0.5 else share - 1.0)
-            middle = low + (high - low) * share
-            is_above, height = look(middle)
-            if is_above:
-                low, above = middle, height
-            else:
-                high, below = middle, height
-        return high if upper else low
+        good, bad = (high, low) if upper else (low, high)
+        return narrow(holds, good, bad, _ROUNDS, width=_CLOSE * high)[0]
 
     @property
     def lattice(self) -> tuple[float, float] | None:
