@@ -17,6 +17,7 @@ from accountant.bounds import Bounds
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.sampling.allocation_bend import put
 from accountant.sampling.allocation_line import Contour, contour
+from accountant.sampling.allocation_plan import MOST_TERMS
 
 Ends: TypeAlias = "tuple[float, float]"
 
@@ -26,14 +27,16 @@ NARROW = 1e-9
 FARTHEST = 300.0
 # Where the δ of the plain Gaussian is below it, no line is made.
 NEGLIGIBLE = 1e-250
-# Options less certain than this are also computed in another way.
-WIDE = 1e-7
+# A bent path's bracket that is this narrow, relatively, needs no line: ε is known to 1e-6 of it.
+SETTLED = 1e-6
 # A line with more terms takes long.
 LONG = 3000
 # The most lines of that kind in a search for an ε: without a limit some take seconds.
 MOST_LONG = 3
 # A bent path's bracket that is wider, relatively, does not take the place of a line.
 ENOUGH = 1e-2
+# Doublings of the distance from a root to either end.
+MOST_DOUBLINGS = 40
 # The most steps of the search for an ε.
 MOST_STEPS = 60
 # Answers that a profile remembers.
@@ -96,7 +99,7 @@ class AllocationProfile:
         step = max(1e-11, 1.1 * doubt) / slope + 4.0 * U * epsilon
         ends = [0.0, math.inf]
         for side, sign in enumerate((-1.0, 1.0)):
-            for k in range(24):
+            for k in range(MOST_DOUBLINGS):
                 at = epsilon + sign * step * 2.0**k
                 if at <= 0.0:
                     break
@@ -148,18 +151,20 @@ class AllocationProfile:
         """Bracket the put at κ < 0, the call at κ >= 0, κ within a few units of the true one."""
         side = kappa < 0.0
         bent = _bent(self._mu, self._steps, kappa)
-        if _is_narrow(bent, WIDE):
+        if _is_narrow(bent, SETTLED):
             return bent
         if side in self._recent:
             recent, width = self._recent[side]
             found = _ends(recent, kappa, side)
             if _is_narrow(found, width):
-                return found
+                return max(found[0], bent[0]), min(found[1], bent[1])
         # Where a line is long for want of decay, it is for all strikes beyond, too.
         short = _is_narrow(bent, ENOUGH) or (self._long >= 0 and bent[1] < math.inf)
         if self._long > MOST_LONG or (short and abs(kappa) >= self._hard[side]):
             return bent
-        made = contour(self._mu, self._steps, kappa, side, longest=LONG if short else math.inf)
+        made = contour(
+            self._mu, self._steps, kappa, side, longest=MOST_TERMS if short else math.inf
+        )
         if made is None and short:
             self._hard[side] = min(self._hard[side], abs(kappa))
             return bent
@@ -167,20 +172,15 @@ class AllocationProfile:
         if made is not None and found[0] > 0.0:
             self._recent[side] = made, max(NARROW, 4.0 * (found[1] / found[0] - 1.0))
         self._long += made is None or made.terms > LONG
-        if kappa > 0.0 and not _is_narrow(found, WIDE):
+        if kappa > 0.0 and not _is_narrow(found, SETTLED) and bent[1] == math.inf:
+            # Few steps with much noise have shorter lines for puts.
             other = contour(self._mu, self._steps, kappa, True)
-            found = (
-                found if other is None else _meet(found, _call(_ends(other, kappa, True), kappa))
-            )
-        return _meet(found, bent)
+            bent = bent if other is None else _call(_ends(other, kappa, True), kappa)
+        return max(found[0], bent[0]), min(found[1], bent[1])
 
 
 def _is_narrow(ends: Ends, width: float) -> bool:
     return ends[0] > 0.0 and ends[1] <= ends[0] * (1.0 + width)
-
-
-def _meet(one: Ends, other: Ends) -> Ends:
-    return max(one[0], other[0]), min(one[1], other[1])
 
 
 def _call(put: Ends, kappa: float) -> Ends:
