@@ -1,7 +1,8 @@
 """The privacy profile of one of T Gaussian steps, and its inverse.
 
 S is the mean of T independent likelihood ratios. The profile of removal is the call E(S - e^ε)₊,
-that of addition e^ε times the put E(e^{-ε} - S)₊. docs/theorems_sampling.md, Theorems S4 and S15.
+that of addition e^ε times the put E(e^{-ε} - S)₊. docs/theorems_sampling.md, Theorems S4, S15 and
+S27.
 """
 
 from __future__ import annotations

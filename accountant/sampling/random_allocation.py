@@ -222,26 +222,28 @@ class RandomAllocation(Sampler):
     @to_nearest
     def epsilon(self, noise_multiplier: float, delta: float) -> float:
         """Return the ε spent at ``delta``, certified never too small."""
-        return float(self._ends(noise_multiplier, delta).upper)
+        return float(self._ends(noise_multiplier, delta, lower=False).upper)
 
     @to_nearest
     def epsilon_bounds(self, noise_multiplier: float, delta: float) -> Bounds:
         """Bracket the ε(delta) of the sampler itself, in nats."""
         found = super().epsilon_bounds(noise_multiplier, delta)
-        return (
-            found
-            if self.participations == 1
-            else found.intersection(self._ends(noise_multiplier, delta))
-        )
+        if self.participations == 1:
+            return found
+        return found.intersection(self._ends(noise_multiplier, delta, lower=True))
 
-    def _ends(self, noise_multiplier: float, delta: float) -> Bounds:
+    def _ends(self, noise_multiplier: float, delta: float, *, lower: bool) -> Bounds:
         """Bracket ε by blocks, and one epoch of several picks by its removal (Theorem S28)."""
         plain = Bounds(0.0, super().epsilon(noise_multiplier, delta))
         if self.participations == 1 or self.epochs > 1:
             return plain
         noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
         budget, picks = checks.number(checks.DELTA, delta), self.participations
-        found = removal_bounds(noise, self.steps_per_epoch, picks, budget, float(plain.upper))
+        found = removal_bounds(
+            noise, self.steps_per_epoch, picks, budget, float(plain.upper), lower=lower
+        )
+        if found.upper >= plain.upper:
+            return found
         # The other direction is bounded by the blocks, which nearly always is far below.
         add = self._block(noise).pairs()[-1]
         if float((picks * OnePair(add, relation=self.relation)).delta(found.upper)) <= budget:

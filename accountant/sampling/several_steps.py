@@ -157,8 +157,10 @@ def _law(mu: float, steps: int, picks: int, near: float, delta: float, kind: Kin
     return Law(mu, steps, picks, near, delta, kind)
 
 
-def removal_bounds(noise: float, steps: int, picks: int, delta: float, most: float) -> Bounds:
-    """Bracket ε(delta) of removing a record, in nats.
+def removal_bounds(
+    noise: float, steps: int, picks: int, delta: float, most: float, *, lower: bool = True
+) -> Bounds:
+    """Bracket ε(delta) of removing a record, in nats; without ``lower`` from above alone.
 
     Parameters
     ----------
@@ -175,9 +177,9 @@ def removal_bounds(noise: float, steps: int, picks: int, delta: float, most: flo
     if not (known and delta >= LEAST_DELTA and MOST_LOSS >= most > 0.0):
         return Bounds(0.0, most)
     near = USUAL * most
-    ends, at = [0.0, most], near
-    for side, kind in enumerate((BELOW, ABOVE)):
-        law = _law(1.0 / noise, steps, picks, near, delta, kind)
+    ends = [0.0, most]
+    for side, kind in ((0, BELOW), (1, ABOVE)) if lower else ((1, ABOVE),):
+        law, at = _law(1.0 / noise, steps, picks, near, delta, kind), near
         for _ in range(ROUNDS):
             value, slope = law.removal(at, upper=bool(side))
             holds = value <= delta if side else value > delta
