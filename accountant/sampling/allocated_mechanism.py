@@ -131,7 +131,8 @@ class AllocatedMechanism(Mechanism):
     Notes
     -----
     *Guarantee.* Theorem S23: the pair that picks its step, attained where that of one run is.
-    Brackets of ε are about 1e-5 wide for a hundred runs and more where likelihood ratios are
+    A run of few losses is answered exactly, and no answer is above the pure ε of one run. Else
+    brackets of ε are about 3e-5 wide for a hundred runs and more where likelihood ratios are
     bounded or nearly so, and below 1 % where they have heavy tails; upper ends are narrower than
     that, and with few runs lower ends say little. Where no lattice resolves the ratios the pair of
     a single run is used: not telling which run it was only hides.
