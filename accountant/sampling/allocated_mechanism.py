@@ -1,279 +1,109 @@
 """Random allocation of any mechanism whose loss distribution is known.
 
 A record takes part in one of T runs, picked uniformly; S is the mean of T likelihood ratios of one
-run. Its puts and calls are those of a law on an even lattice (docs/theorems_sampling.md, Theorem
-S23), and at the knots of losses they give two laws for compositions (Theorem S17).
+run (docs/theorems_sampling.md, Theorem S23). A run of few losses has its law exactly.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import KW_ONLY, dataclass
+from itertools import combinations
+from typing import TypeGuard
 
 import numpy as np
 
 from accountant import checks
 from accountant._basics.arrays import FloatArray
-from accountant._basics.rounding import U
+from accountant._basics.rounding import TINY, U
 from accountant.bounds import Bounds
 from accountant.checks.domains import describe
-from accountant.errors import ArgumentTypeError, PrecisionError, UnsupportedError
+from accountant.errors import ArgumentTypeError, UnsupportedError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import set_fields
 from accountant.pairs.atoms import AtomicPair, Atoms
-from accountant.pairs.base import DominatingPair, has_pld, has_profile
+from accountant.pairs.base import DominatingPair, has_pld
 from accountant.relations import NeighbouringRelation
-from accountant.sampling.allocation_pair import atoms_of
-from accountant.sampling.allocation_table import (
-    Table,
-    chord_law,
-    places,
-    shared_spacing,
-    tangent_law,
-)
-from accountant.sampling.random_allocation import ALLOCATION
-from accountant.sampling.ratio_jumps import MOST_JUMPS, JumpSums, Parts, is_cramped, parts_of
-from accountant.sampling.ratio_sums import RatioSums, ratio_lattice
+from accountant.sampling.random_allocation import ALLOCATION, FromBelow
+from accountant.sampling.ratio_pair import FARTHEST, MechanismPair, is_resolved
 
-# None of these numbers is part of a proof: they were chosen by trial, and move widths and times.
-# Logarithms of the probabilities at which a table's law is tilted.
-_TABLE = (-1.0, -6.0, -16.0)
-# The same for a single question; smaller values have a tilt of their own.
-_FIRST = (-1.0, -9.0)
-# Values within this factor, as a logarithm, share such a tilt.
-_GRAIN = 4.0
-# The most rounds of a search for an ε.
-_ROUNDS = 60
-# Such a search ends when its two sides are this close, relatively.
-_CLOSE = 1e-12
-# The lower end is looked for first this near to the upper one, relatively.
-_NEAR = 1e-8
-# Chords of log δ are of no use where it falls by more.
-_STEEP = 20.0
-# A δ above it may be beyond the window of few runs, and is also bounded by that of one run.
-_LARGE = 0.2
-# A law whose masses have a larger relative error is not used.
-_MOST_ERROR = 1e-3
-# Knots of a table in one width of the law.
-_FINE = 200.0
-# Widths of the law within which a table has every knot.
-_DENSE = 7.0
-# Widths of the law at which a table ends.
-_MOST = 40.0
-# The largest loss of a table: ratios of neighbours must keep their differences.
-_LONGEST = 20.0
-# The largest loss that is asked for: its exponential is a double.
-_FARTHEST = 700.0
-
-
-_lattice = functools.lru_cache(maxsize=16)(ratio_lattice)
-
-
-def is_resolved(pair: DominatingPair, steps: int) -> bool:
-    """Tell whether the ratio of one run fits a lattice of its values, and the sum a transform."""
-    if _lattice(pair, steps) is None:
-        return False
-    return float(_bounds(pair, steps, False, _TABLE[:1], np.ones(1))[1][0]) < 1.0
-
-
-@functools.lru_cache(maxsize=16)
-def _sums(pair: DominatingPair, steps: int, put: bool, log_target: float) -> RatioSums | JumpSums:
-    one = _lattice(pair, steps)
-    if one is None:  # pragma: no cover (asked before)
-        raise PrecisionError(f"the likelihood ratio of {pair!r} fits no lattice of its values")
-    parts = _parts(pair, steps)
-    if put or parts is None or not is_cramped(one, steps, log_target):
-        return RatioSums(one, steps, put, log_target)
-    return JumpSums(one, parts, steps, functools.partial(_common, pair, steps), log_target)
-
-
-@functools.lru_cache(maxsize=16)
-def _parts(pair: DominatingPair, steps: int) -> Parts | None:
-    one = _lattice(pair, steps)
-    return None if one is None or steps <= MOST_JUMPS else parts_of(one, steps)
-
-
-@functools.lru_cache(maxsize=16)
-def _common(pair: DominatingPair, steps: int, runs: int, log_target: float) -> RatioSums:
-    """Return the sums of the common ratios of ``runs`` of the steps."""
-    parts = _parts(pair, steps)
-    assert parts is not None
-    return RatioSums(parts.common, runs, False, log_target)
-
-
-def _bounds(
-    pair: DominatingPair, steps: int, put: bool, tilts: tuple[float, ...], strikes: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Bracket options by the best of several tilts."""
-    found = [_sums(pair, steps, put, tilt).bounds(strikes) for tilt in tilts]
-    return np.max([low for low, _ in found], axis=0), np.min([high for _, high in found], axis=0)
+# The most vectors of counts that are listed; only speed depends on it.
+MOST_COUNTS = 2**14
 
 
 @dataclass(frozen=True)
-class MechanismPair(AtomicPair):
-    """One of ``steps`` runs of a release with the pair ``one``; ``add`` is the reversed pair.
+class CountsPair(MechanismPair):
+    """One of several runs of few losses, exactly: by how many runs have each of them."""
 
-    Parameters
-    ----------
-    one, reverse : DominatingPair
-        The pair of one run, with a loss distribution, and the pair of the other direction.
-    steps : int
-        T >= 2.
-    add : bool
-        The reversed pair.
-    upper : bool
-        Whether the atoms bound the profile from above (else from below).
-    """
-
-    one: DominatingPair
-    reverse: DominatingPair
-    steps: int
-    add: bool = False
-    upper: bool = True
+    lattice = AtomicPair.lattice
+    rdp = AtomicPair.rdp
 
     def atoms(self) -> Atoms:
-        """Return the atoms of the bounding law, losses moved to the safe side."""
-        table = _table(self.one, self.steps)
-        law = (chord_law if self.upper else tangent_law)(table)
-        if not law.mass_error < _MOST_ERROR:
-            # From above everything is told, from below nothing.
-            everything = 1.0 if self.upper else 0.0
-            rest = np.array([1.0 - everything])
-            return Atoms(np.zeros(1), rest, rest, everything, everything, 0.0, 0.0)
-        shift = (2.0 * law.value_error + 8.0 * U) * (1.0 if self.upper else -1.0)
-        return atoms_of(law, table.spacing, shift, add=self.add)
+        """Return one atom for every vector of counts."""
+        table, times = self.one.loss_atoms, self.steps
+        assert table is not None
+        masses, loss = _outcomes(table)
+        bars = np.array(list(combinations(range(times + masses.size - 1), masses.size - 1)), int)
+        ends = np.full((bars.shape[0], 1), -1), np.full((bars.shape[0], 1), times + masses.size - 1)
+        counts = np.diff(np.hstack([ends[0], bars, ends[1]])) - 1
+        factorials = np.array([math.lgamma(k + 1.0) for k in range(times + 1)])
+        ways = factorials[counts].sum(axis=1)
+        logs = factorials[times] - ways + counts @ np.log(masses)
+        sizes = factorials[times] + ways + counts @ np.abs(np.log(masses))
+        q = np.exp(logs)
+        ratio, excess = counts @ np.exp(loss) / times, counts @ np.expm1(loss) / times
+        # Near 1 the logarithm needs the distance from it; a mean is between the least and largest.
+        with np.errstate(divide="ignore"):
+            found = np.where(
+                np.abs(excess) < 0.5, np.log1p(np.maximum(excess, -0.9)), np.log(ratio)
+            )
+        found = np.where(ratio > 0.0, np.clip(found, *self._within), -math.inf)
+        order = np.argsort(found)
+        order = order[ratio[order] > 0.0]
+        none = float(q[ratio == 0.0].sum()) + (TINY if (ratio == 0.0).any() else 0.0)
+        unit = min(float(np.abs(np.expm1(loss)).max()), 3.0) + float(np.abs(found[order]).max())
+        error = table.loss_error * 1.01 + 32.0 * U * unit
+        relative = times * (table.relative_error * 1.01 + 4.0 * U)
+        relative += 8.0 * U * (float(sizes[logs > -800.0].max()) + 4.0)
+        absolute = max(times * table.absolute_error, TINY)
+        found, q = found[order], q[order]
+        p = q * ratio[order]
+        rest = relative, error, absolute
+        if self.add:
+            return Atoms(-found[::-1], q[::-1], p[::-1], none, table.infinite_p, *rest)
+        return Atoms(found, p, q, table.infinite_p, none, *rest)
 
     @property
-    def pure_epsilon(self) -> float:
-        """That of one run: a mean of ratios lies between the least and the largest (S23)."""
-        return self.one.pure_epsilon
+    def _within(self) -> tuple[float, float]:
+        """The ends of the losses of removal: a mean lies between the least and the largest ratio.
 
-    def profile(self, epsilon: float) -> Bounds:
-        """Bracket H(ε) of the pair itself."""
-        found = self._at(epsilon, _FIRST)
-        single = self.reverse if self.add else self.one
-        if found.upper > _LARGE and has_profile(single):
-            # Few runs: not telling which it was only hides (joint convexity).
-            upper = min(float(found.upper), float(single.profile(epsilon).upper))
-            found = Bounds(min(float(found.lower), upper), upper)
-        if 0.0 < found.upper < math.exp(_FIRST[-1] - _GRAIN):
-            own = _GRAIN * round(max(math.log(found.upper), -600.0) / _GRAIN)
-            return found.intersection(self._at(epsilon, (own,)))
-        return found
-
-    def _at(self, epsilon: float, tilts: tuple[float, ...]) -> Bounds:
-        # Strikes beyond the doubles: the profile falls, and is 1 - e^ε at least.
-        if epsilon > _FARTHEST:
-            return Bounds(0.0, float(self._at(_FARTHEST, tilts).upper))
-        if epsilon < -_FARTHEST:
-            return Bounds(math.nextafter(1.0, 0.0), 1.0)
-        loss = -epsilon if self.add else epsilon
-        strike = np.exp(loss) * np.array([1.0 - 4.0 * U, 1.0 + 4.0 * U])
-        put = loss < 0.0
-        low, high = _bounds(self.one, self.steps, put, tilts, strike)
-        # Puts grow with the strike, calls fall; by parity both differ by 1 - K.
-        lower, upper = float(low.min()), float(high.max())
-        if put != self.add:
-            other = -math.expm1(loss) * (1.0 if put else -1.0)
-            doubt = 32.0 * U * (1.0 + abs(other)) + float(self.one.infinite_mass)
-            lower, upper = lower + other - doubt, upper + other + doubt
-        factor = math.exp(epsilon) if self.add else 1.0
-        upper = min(max(upper * factor * (1.0 + 4.0 * U), 0.0), 1.0)
-        return Bounds(min(max(lower * factor * (1.0 - 4.0 * U), 0.0), upper), upper)
-
-    def inverse_profile(self, delta: float) -> Bounds | None:
-        """Bracket ε where H(ε) is ``delta``."""
-        tilts = (min(_GRAIN / 4.0 * round(math.log(delta) / (_GRAIN / 4.0)), -1.0),)
-        farthest = 1e-3
-        while self._at(farthest, tilts).upper > delta:
-            if farthest == _FARTHEST:
-                return None
-            farthest = min(2.0 * farthest, _FARTHEST)
-        found = self._crossing(delta, tilts, 0.0, farthest, upper=True)
-        # The lower end is near: it is searched for from there.
-        low, beyond = found, found
-        for k in range(_ROUNDS):
-            low, beyond = max(found * (1.0 - _NEAR * 8.0**k), 0.0), low
-            if low == 0.0 or self._at(low, tilts).lower > delta:
-                break
-        return Bounds(self._crossing(delta, tilts, low, beyond, upper=False), found)
-
-    def _crossing(
-        self, delta: float, tilts: tuple[float, ...], low: float, high: float, *, upper: bool
-    ) -> float:
-        """Return an ε with an upper bound of at most ``delta``, or a lower one above it.
-
-        ``high`` has the first property; ``low`` has the second, or is 0.
+        One that is 0 may leave a single run of the least other one.
         """
+        low, high = self.one.support
+        nil = self.one.has_negative_infinite_loss
+        return (low - 1.01 * math.log(self.steps) - 1e-9 if nil else low), high
 
-        def look(epsilon: float) -> tuple[bool, float]:
-            """Tell whether the bound is above δ, exactly, and about how far: of the logarithms."""
-            bounds = self._at(epsilon, tilts)
-            value = float(bounds.upper if upper else bounds.lower)
-            return value > delta, math.log(value) - math.log(delta) if value > 0.0 else -math.inf
+    def _losses_within(self) -> tuple[float, float]:
+        low, high = self._within
+        return (-high, -low) if self.add else (low, high)
 
-        (_, above), (_, below) = look(low), look(high)
-        for k in range(_ROUNDS):
-            if high - low <= _CLOSE * high:
-                break
-            share = 0.5
-            if k % 3 < 2 and above > 0.0 > below > -_STEEP:
-                # Regula falsi, and a little farther, so that both ends move.
-                share = above / (above - below)
-                share += 0.1 * (share if share < 0.5 else share - 1.0)
-            middle = low + (high - low) * share
-            is_above, height = look(middle)
-            if is_above:
-                low, above = middle, height
-            else:
-                high, below = middle, height
-        return high if upper else low
-
-    @property
-    def lattice(self) -> tuple[float, float] | None:
-        """The lattice of the table, moved to the safe side."""
-        loss = self._table.loss
-        return float(loss[0]), _table(self.one, self.steps).spacing
-
-    @property
-    def mu(self) -> float:
-        """Not telling which run it was only hides (Theorem S2)."""
-        return (self.reverse if self.add else self.one).mu
-
-    @property
-    def rho(self) -> float:
-        """For the same reason."""
-        return (self.reverse if self.add else self.one).rho
-
-    def rdp(self, order: float) -> float:
-        """Return the divergence of one run: joint convexity."""
-        return (self.reverse if self.add else self.one).rdp(order)
+    def _bracket(self, epsilon: float, tilts: tuple[float, ...]) -> Bounds:
+        return AtomicPair.profile(self, epsilon)
 
 
-@functools.lru_cache(maxsize=16)
-def _table(pair: DominatingPair, steps: int) -> Table:
-    """Return brackets of puts and calls at the knots of a lattice of losses."""
-    centre = _bounds(pair, steps, False, _TABLE[:1], np.ones(1))[1]
-    width = max(2.5 * float(centre[0]), 1e-13)
-    spacing = shared_spacing(width / _FINE)
-    index = places(round(_DENSE * width / spacing), _MOST * width / spacing)
-    # Up to a knot that is no middle of a cell.
-    index = index[: (int(np.count_nonzero(0.5 * spacing * index <= _LONGEST)) - 1) // 2 * 2 + 1]
-    parts = []
-    for put in (True, False):
-        side = -index[1:] if put else index
-        strikes = np.exp(0.5 * spacing * side)
-        lower, upper = _bounds(pair, steps, put, _TABLE, strikes)
-        # Options fall away from the money, and cannot be more than one.
-        parts.append((side, lower, np.minimum.accumulate(np.minimum(upper, 1.0))))
-    (left, low_put, high_put), (right, low_call, high_call) = parts
-    return Table(
-        spacing,
-        np.concatenate([left[::-1], right]),
-        np.concatenate([low_put[::-1], low_call]),
-        np.concatenate([high_put[::-1], high_call]),
-    )
+def _outcomes(table: Atoms) -> tuple[FloatArray, FloatArray]:
+    """Return the masses without the record, none of them 0, and the losses, of which one is -∞."""
+    masses, loss = np.append(table.q, table.infinite_q), np.append(table.loss, -math.inf)
+    return masses[masses > 0.0], loss[masses > 0.0]
+
+
+def _has_few(pair: DominatingPair, steps: int) -> TypeGuard[AtomicPair]:
+    """Tell whether a run has so few losses that every vector of counts is an atom."""
+    if not isinstance(pair, AtomicPair) or pair.loss_atoms.loss.size > MOST_COUNTS:
+        return False
+    kinds = _outcomes(pair.loss_atoms)[0].size
+    within = max(map(abs, pair.support)) < FARTHEST
+    return kinds > 1 and within and math.comb(steps + kinds - 1, kinds - 1) <= MOST_COUNTS
 
 
 _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
@@ -301,7 +131,8 @@ class AllocatedMechanism(Mechanism):
     Notes
     -----
     *Guarantee.* Theorem S23: the pair that picks its step, attained where that of one run is.
-    Brackets of ε are about 1e-5 wide for a hundred runs and more where likelihood ratios are
+    A run of few losses is answered exactly, and no answer is above the pure ε of one run. Else
+    brackets of ε are about 3e-5 wide for a hundred runs and more where likelihood ratios are
     bounded or nearly so, and below 1 % where they have heavy tails; upper ends are narrower than
     that, and with few runs lower ends say little. Where no lattice resolves the ratios the pair of
     a single run is used: not telling which run it was only hides.
@@ -344,15 +175,18 @@ class AllocatedMechanism(Mechanism):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return (remove, add)."""
-        return self._pairs(upper=True)
+        return self.bounding_pairs(upper=True)
 
-    def _pairs(self, *, upper: bool) -> tuple[DominatingPair, ...]:
+    def bounding_pairs(self, *, upper: bool) -> tuple[DominatingPair, ...]:
+        """Return pairs that are nowhere below the mechanism's, or nowhere above them."""
         from accountant.mechanisms.gaussian import Gaussian
 
         pairs = self.mechanism.pairs()
         one, reverse = pairs[0], pairs[-1]
         if self.steps == 1:
             return tuple(pairs)
+        if _has_few(one, self.steps):
+            return tuple(CountsPair(one, reverse, self.steps, add) for add in (False, True))
         if not is_resolved(one, self.steps):
             return tuple(pairs) if upper else Gaussian(math.inf).pairs()
         return tuple(MechanismPair(one, reverse, self.steps, add, upper) for add in (False, True))
@@ -360,20 +194,4 @@ class AllocatedMechanism(Mechanism):
     def from_below(self) -> Mechanism:
         """Return a mechanism whose profile is nowhere above this one's (for lower bounds)."""
         one = self.mechanism.from_below()
-        return _FromBelow(self if one is None else AllocatedMechanism(one, steps=self.steps))
-
-
-@dataclass(frozen=True, repr=False)
-class _FromBelow(Mechanism):
-    """The same, with the law that is smaller in the convex order."""
-
-    above: AllocatedMechanism
-
-    @property
-    def relation(self) -> NeighbouringRelation:
-        """The relation of the mechanism it bounds."""
-        return self.above.relation
-
-    def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return (remove, add)."""
-        return self.above._pairs(upper=False)
+        return FromBelow(self if one is None else AllocatedMechanism(one, steps=self.steps))

@@ -321,13 +321,14 @@ def contour(
     put: bool,
     upto: float | None = None,
     most: int = MOST_TERMS,
+    longest: float = math.inf,
 ) -> Contour | None:
-    """Make a line for κ > -1, and up to another one; None where none is found."""
+    """Make a line for κ > -1, and up to another one; None where none, or a longer one, is found."""
     if not (LEAST_SHIFT <= mu <= MOST_SHIFT and 1.0 + kappa > LEAST_STRIKE):
         return None
     with np.errstate(all="ignore"):
         plan = make_plan(mu, steps, kappa, put, kappa if upto is None else upto, most)
-        return None if plan is None else _certified(mu, steps, plan)
+        return None if plan is None or plan.terms > longest else _certified(mu, steps, plan)
 
 
 def _certified(mu: float, steps: int, plan: Plan) -> Contour | None:

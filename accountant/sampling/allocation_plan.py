@@ -16,10 +16,6 @@ from accountant._basics.arrays import FloatArray
 MOST_TERMS = 2**14
 # Each error may be this share of the value.
 SHARE = 1e-11
-# A longer line is worth a search for a shorter one, which few steps with much noise need.
-SHORT = 1500
-# The tilted density at the threshold of such a line is smaller by e^-FALL.
-FALL = 18.0
 # Masses beyond this normal score are below the doubles.
 FARTHEST = 38.0
 # The spacing of the plain grid of normal scores.
@@ -99,19 +95,7 @@ def make_plan(
         if log_value is not None and found.log_value > log_value - 2.0:
             break
         log_value = found.log_value
-    if found is None or put or found.terms < SHORT:
-        return found
-    # A jump of the density at the threshold makes the transform slow. Farther out it is smaller,
-    # if the tilt is, too.
-    others = []
-    for farther in np.arange(max(high, mu) + 2.0, max(high, mu) + 10.0, 2.0).tolist():
-        largest = math.exp(min(mu * farther - 0.5 * mu * mu, 600.0)) / steps
-        cap = (0.5 * farther * farther - FALL) / largest
-        if cap > 0.02 * found.abscissa:
-            others.append(_plan(mu, farther, steps, kappa, put, most, cap))
-    # A tilt much smaller than the saddle point's leaves a value that cancels.
-    worth = [one for one in others if one and one.log_value < found.log_value + 3.0]
-    return min([found, *worth], key=lambda one: one.terms)
+    return found
 
 
 def log_put_outside(mu: float, high: float, steps: int, kappa: FloatArray) -> FloatArray:
@@ -162,7 +146,6 @@ def _plan(
     kappa: float,
     put: bool,
     most: int,
-    cap: float = math.inf,
 ) -> Plan | None:
     """Search for the saddle point, the period and the length."""
     low = max(-10.0 - (max(0.0, -math.log1p(kappa) / mu) if put else 0.0), -FARTHEST)
@@ -186,8 +169,7 @@ def _plan(
     if orders.size < 8:
         return None
     smooth = costs - np.log(orders)
-    best = min(int(np.argmin(smooth)), int(np.count_nonzero(orders < cap)))
-    place = min(max(best, 2), orders.size - 3)
+    place = min(max(int(np.argmin(smooth)), 2), orders.size - 3)
     c = float(orders[place])
     curve = 2.0 * float(
         np.polyfit(orders[place - 2 : place + 3] - c, smooth[place - 2 : place + 3], 2)[0]

@@ -1,7 +1,8 @@
 """The privacy profile of one of T Gaussian steps, and its inverse.
 
 S is the mean of T independent likelihood ratios. The profile of removal is the call E(S - e^ε)₊,
-that of addition e^ε times the put E(e^{-ε} - S)₊. docs/theorems_sampling.md, Theorems S4 and S15.
+that of addition e^ε times the put E(e^{-ε} - S)₊. docs/theorems_sampling.md, Theorems S4, S15 and
+S27.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import numpy as np
 from accountant._basics.rounding import U
 from accountant.bounds import Bounds
 from accountant.mechanisms.gaussian import GaussianPair
+from accountant.sampling.allocation_bend import put
 from accountant.sampling.allocation_line import Contour, contour
+from accountant.sampling.allocation_plan import MOST_TERMS
 
 Ends: TypeAlias = "tuple[float, float]"
 
@@ -25,13 +28,17 @@ NARROW = 1e-9
 FARTHEST = 300.0
 # Where the δ of the plain Gaussian is below it, no line is made.
 NEGLIGIBLE = 1e-250
-# Calls less certain than this are also computed from puts, which few steps with much noise need.
-WIDE = 1e-7
+# A bent path's bracket that is this narrow, relatively, needs no line: ε is known to 1e-6 of it.
+SETTLED = 1e-6
 # A line with more terms takes long.
 LONG = 3000
 # The most lines of that kind in a search for an ε: without a limit some take seconds.
 MOST_LONG = 3
-# The most steps of Newton's method.
+# A bent path's bracket that is wider, relatively, does not take the place of a line.
+ENOUGH = 1e-2
+# Doublings of the distance from a root to either end.
+MOST_DOUBLINGS = 40
+# The most steps of the search for an ε.
 MOST_STEPS = 60
 # Answers that a profile remembers.
 MOST_ANSWERS = 512
@@ -50,6 +57,7 @@ class AllocationProfile:
         self._mu, self._steps = 1.0 / noise_multiplier, steps
         # Not telling which step was picked only hides (Theorem S2).
         self._plain = GaussianPair(noise_multiplier)
+        self._hard = {True: math.inf, False: math.inf}  # |κ| from which lines are long
         self._recent: dict[bool, tuple[Contour, float]] = {}
         self._long = -1000  # lines made so far that took long
         self._answers: dict[tuple[float, bool], Bounds | None] = {}
@@ -88,11 +96,11 @@ class AllocationProfile:
         found = self._root(delta, add)
         if found is None:
             return None
-        epsilon, slope = found
-        step = max(1e-11 / slope, 4.0 * U * epsilon)
+        epsilon, slope, doubt = found
+        step = max(1e-11, 1.1 * doubt) / slope + 4.0 * U * epsilon
         ends = [0.0, math.inf]
         for side, sign in enumerate((-1.0, 1.0)):
-            for k in range(24):
+            for k in range(MOST_DOUBLINGS):
                 at = epsilon + sign * step * 2.0**k
                 if at <= 0.0:
                     break
@@ -102,58 +110,91 @@ class AllocationProfile:
                     break
         return Bounds(ends[0], ends[1]) if ends[1] < math.inf else None
 
-    def _root(self, delta: float, add: bool) -> Ends | None:
-        """Return roughly where the profile is ``delta``, and the slope of its logarithm there."""
+    def _root(self, delta: float, add: bool) -> tuple[float, float, float] | None:
+        """Return about where the profile is ``delta``, and its logarithm's slope and half width."""
         low, high = 0.0, min(float(2.0 + 40.0 * self._mu + self._mu**2), FARTHEST - 1.0)
         spread = math.sqrt(math.expm1(min(self._mu**2, 3.0)) / self._steps)
         epsilon = spread * math.sqrt(max(-2.0 * math.log(delta / min(spread, 1.0) + 1e-300), 0.1))
         epsilon = min(max(0.5 * epsilon, 1e-12), 0.5 * high)
+        last, before = 0.0, math.inf  # the point before, and its value
         for _ in range(MOST_STEPS):
-            value = self._log_middle(epsilon, add)
-            if value is None:
-                return None
-            miss = value - math.log(delta)
+            found = self._log_middle(epsilon, add)
+            if found is None:
+                if not self.delta_bounds(epsilon, add).upper <= delta:
+                    return None
+                high = epsilon
+                epsilon = 0.5 * (low + high)
+                continue
+            miss = found[0] - math.log(delta)
             low, high = (epsilon, high) if miss > 0.0 else (low, epsilon)
-            beside = self._log_middle(epsilon * (1.0 + 1e-4), add)
-            slope = 0.0 if beside is None else (value - beside) / (1e-4 * epsilon)
-            if slope > 0.0 and abs(miss) < 1e-10:
-                return epsilon + miss / slope, slope
-            following = epsilon + miss / slope if slope > 0.0 else 0.5 * (low + high)
+            slope = (before - miss) / (epsilon - last) if before < math.inf else 0.0
+            if slope > 0.0 and abs(miss) < max(1e-6, 0.1 * found[1]):
+                return epsilon + miss / slope, slope, found[1]
+            if before == math.inf:
+                following = epsilon * (1.0 + 1e-4)
+            else:
+                following = epsilon + miss / slope if slope > 0.0 else 0.5 * (low + high)
             # Far steps only as far as doubling or halving.
             following = min(max(following, 0.4 * epsilon), 2.5 * epsilon)
+            last, before = epsilon, miss
             epsilon = following if low < following < high else 0.5 * (low + high)
         return None
 
-    def _log_middle(self, epsilon: float, add: bool) -> float | None:
+    def _log_middle(self, epsilon: float, add: bool) -> Ends | None:
+        """Return the middle of the logarithms of the ends of δ, and half their distance."""
         bounds = self.delta_bounds(epsilon, add)
         if not 0.0 < bounds.lower <= bounds.upper <= 1.1 * bounds.lower:
             return None
-        return 0.5 * (math.log(bounds.lower) + math.log(bounds.upper))
+        ends = math.log(bounds.lower), math.log(bounds.upper)
+        return 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0])
 
     def _option(self, kappa: float) -> Ends:
         """Bracket the put at κ < 0, the call at κ >= 0, κ within a few units of the true one."""
-        put = kappa < 0.0
-        if put in self._recent:
-            recent, width = self._recent[put]
-            found = _ends(recent, kappa, put)
-            if found[1] <= found[0] * (1.0 + width):
-                return found
-        if self._long > MOST_LONG:
-            return 0.0, math.inf
-        made = contour(self._mu, self._steps, kappa, put)
-        found = (0.0, math.inf) if made is None else _ends(made, kappa, put)
+        side = kappa < 0.0
+        bent = _bent(self._mu, self._steps, kappa)
+        if _is_narrow(bent, SETTLED):
+            return bent
+        if side in self._recent:
+            recent, width = self._recent[side]
+            found = _ends(recent, kappa, side)
+            if _is_narrow(found, width):
+                return max(found[0], bent[0]), min(found[1], bent[1])
+        # Where a line is long for want of decay, it is for all strikes beyond, too.
+        short = _is_narrow(bent, ENOUGH) or (self._long >= 0 and bent[1] < math.inf)
+        if self._long > MOST_LONG or (short and abs(kappa) >= self._hard[side]):
+            return bent
+        made = contour(
+            self._mu, self._steps, kappa, side, longest=MOST_TERMS if short else math.inf
+        )
+        if made is None and short:
+            self._hard[side] = min(self._hard[side], abs(kappa))
+            return bent
+        found = (0.0, math.inf) if made is None else _ends(made, kappa, side)
         if made is not None and found[0] > 0.0:
-            self._recent[put] = made, max(NARROW, 4.0 * (found[1] / found[0] - 1.0))
+            self._recent[side] = made, max(NARROW, 4.0 * (found[1] / found[0] - 1.0))
         self._long += made is None or made.terms > LONG
-        if kappa > 0.0 and not found[1] <= found[0] * (1.0 + WIDE):
+        if kappa > 0.0 and not _is_narrow(found, SETTLED) and bent[1] == math.inf:
+            # Few steps with much noise have shorter lines for puts.
             other = contour(self._mu, self._steps, kappa, True)
-            if other is not None:
-                low, high = _ends(other, kappa, True)
-                found = (
-                    max(found[0], (low - kappa) - 8.0 * U * kappa),
-                    min(found[1], (high - kappa) + 8.0 * U * kappa),
-                )
-        return found
+            bent = bent if other is None else _call(_ends(other, kappa, True), kappa)
+        return max(found[0], bent[0]), min(found[1], bent[1])
+
+
+def _is_narrow(ends: Ends, width: float) -> bool:
+    return ends[0] > 0.0 and ends[1] <= ends[0] * (1.0 + width)
+
+
+def _call(put: Ends, kappa: float) -> Ends:
+    """Return the call by parity."""
+    return put[0] - kappa - 8.0 * U * kappa, put[1] - kappa + 8.0 * U * kappa
+
+
+def _bent(mu: float, steps: int, kappa: float) -> Ends:
+    """Bracket the option by a bent path, where ratios are few (Theorem S27)."""
+    found = put(mu, steps, kappa)
+    if found is None:
+        return 0.0, math.inf
+    return found if kappa < 0.0 else _call(found, kappa)
 
 
 def _ends(one: Contour, kappa: float, put: bool) -> Ends:

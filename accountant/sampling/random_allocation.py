@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from accountant import checks
+from accountant.bounds import Bounds
+from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism, Selection
-from accountant.mechanisms.dominated_by import DominatedBy
+from accountant.mechanisms.dominated_by import DominatedBy, OnePair
 from accountant.mechanisms.fields import set_fields
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
@@ -24,6 +26,7 @@ from accountant.sampling import drawing
 from accountant.sampling.allocation_pair import POINTS, AllocationPair
 from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.sampler import Sampler, WorstCaseInstance
+from accountant.sampling.several_steps import removal_bounds
 
 _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
 # The least and most points of a law: fewer say little, and the time grows with their square.
@@ -34,6 +37,18 @@ _POINTS = (100, 2400)
 _LEAST_NOISE = 0.15
 # The largest noise: above it ratios differ from one by less than the errors their grid carries.
 _MOST_NOISE = 1e8
+
+
+class HasLaws(Protocol):
+    """An allocation that is bounded by laws from above and from below."""
+
+    @property
+    def relation(self) -> NeighbouringRelation:
+        """Its relation."""
+
+    def bounding_pairs(self, *, upper: bool) -> tuple[DominatingPair, ...]:
+        """Return (remove, add) of the laws from one side."""
+
 
 ALLOCATION = Selection(
     "random allocation: each record in one step of an epoch, picked uniformly",
@@ -91,29 +106,30 @@ class Allocated(Mechanism):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return (remove, add)."""
-        return self._pairs(upper=True)
+        return self.bounding_pairs(upper=True)
 
-    def _pairs(self, *, upper: bool) -> tuple[DominatingPair, ...]:
+    def bounding_pairs(self, *, upper: bool) -> tuple[DominatingPair, ...]:
+        """Return pairs that are nowhere below the mechanism's, or nowhere above them."""
         from accountant.mechanisms.gaussian import Gaussian
 
         noise = self.noise_multiplier
-        if self.steps == 1 or (upper and not _LEAST_NOISE <= noise <= _MOST_NOISE):
+        if self.steps == 1 or not _LEAST_NOISE <= noise <= _MOST_NOISE:
             # Picking a step is post-processing of having told which: convexity (Theorem S2).
-            return Gaussian(noise).pairs()
+            return Gaussian(noise if upper or self.steps == 1 else math.inf).pairs()
         return tuple(
             AllocationPair(noise, self.steps, add, upper, self.points) for add in (False, True)
         )
 
     def from_below(self) -> Mechanism:
         """Return a mechanism whose profile is nowhere above this one's (for lower bounds)."""
-        return _FromBelow(self)
+        return FromBelow(self)
 
 
 @dataclass(frozen=True, repr=False)
-class _FromBelow(Mechanism):
-    """The same, with the law that is smaller in the convex order."""
+class FromBelow(Mechanism):
+    """The same as ``above``, with the laws that are smaller in the convex order."""
 
-    above: Allocated
+    above: HasLaws
 
     @property
     def relation(self) -> NeighbouringRelation:
@@ -122,12 +138,7 @@ class _FromBelow(Mechanism):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return (remove, add)."""
-        noise = self.above.noise_multiplier
-        if self.above.steps > 1 and not _LEAST_NOISE <= noise <= _MOST_NOISE:
-            from accountant.mechanisms.gaussian import Gaussian
-
-            return Gaussian(math.inf).pairs()
-        return self.above._pairs(upper=False)
+        return self.above.bounding_pairs(upper=False)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -149,12 +160,13 @@ class RandomAllocation(Sampler):
 
     Notes
     -----
-    *Guarantee.* Theorems S1, S4, S5 and S15; with more participations, Theorem S9: the composition
-    of ``participations`` allocations of one in ⌊T/participations⌋ (Feldman, Shenfeld 2025).
+    *Guarantee.* Theorems S1, S4, S5, S15 and S27; with more participations, :meth:`mechanism` is
+    that of Theorem S9, the composition of ``participations`` allocations of one in
+    ⌊T/participations⌋ (Feldman, Shenfeld 2025), and one epoch is bracketed by Theorem S28.
     """
 
     name: ClassVar[str] = "random allocation"
-    theorem: ClassVar[str] = "S4, S5"
+    theorem: ClassVar[str] = "S4, S5, S28"
     relations: ClassVar[tuple[NeighbouringRelation, ...]] = _RELATIONS
 
     dataset_size: int
@@ -198,12 +210,45 @@ class RandomAllocation(Sampler):
             ]
         )
 
+    def _block(self, noise_multiplier: float) -> Allocated:
+        block = self.steps_per_epoch // self.participations
+        return Allocated(noise_multiplier, steps=block, relation=self.relation)
+
     def mechanism(self, noise_multiplier: float) -> Mechanism:
         """Return the epochs, each one or more allocations of one step."""
-        block = self.steps_per_epoch // self.participations
-        one = Allocated(noise_multiplier, steps=block, relation=self.relation)
-        found = (self.epochs * self.participations) * one
+        found = (self.epochs * self.participations) * self._block(noise_multiplier)
         return found if self.participations == 1 else DominatedBy(found)
+
+    @to_nearest
+    def epsilon(self, noise_multiplier: float, delta: float) -> float:
+        """Return the ε spent at ``delta``, certified never too small."""
+        return float(self._ends(noise_multiplier, delta, lower=False).upper)
+
+    @to_nearest
+    def epsilon_bounds(self, noise_multiplier: float, delta: float) -> Bounds:
+        """Bracket the ε(delta) of the sampler itself, in nats."""
+        found = super().epsilon_bounds(noise_multiplier, delta)
+        if self.participations == 1:
+            return found
+        return found.intersection(self._ends(noise_multiplier, delta, lower=True))
+
+    def _ends(self, noise_multiplier: float, delta: float, *, lower: bool) -> Bounds:
+        """Bracket ε by blocks, and one epoch of several picks by its removal (Theorem S28)."""
+        plain = Bounds(0.0, super().epsilon(noise_multiplier, delta))
+        if self.participations == 1 or self.epochs > 1:
+            return plain
+        noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+        budget, picks = checks.number(checks.DELTA, delta), self.participations
+        found = removal_bounds(
+            noise, self.steps_per_epoch, picks, budget, float(plain.upper), lower=lower
+        )
+        if found.upper >= plain.upper:
+            return found
+        # The other direction is bounded by the blocks, which nearly always is far below.
+        add = self._block(noise).pairs()[-1]
+        if float((picks * OnePair(add, relation=self.relation)).delta(found.upper)) <= budget:
+            return found
+        return Bounds(found.lower, plain.upper)
 
     def worst_case_instances(self, noise_multiplier: float) -> tuple[WorstCaseInstance, ...]:
         """Return the pair itself, from below; with more participations, sums over an epoch.

@@ -17,7 +17,6 @@ import numpy as np
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
 from accountant._core import tools as core
-from accountant.pairs.atoms import AtomicPair
 from accountant.pairs.base import DominatingPair, has_pld
 
 # Any lattice is valid: the numbers move widths and times, and were chosen by trial.
@@ -35,10 +34,6 @@ _FINEST = 4000.0
 _MOST = 2**19
 # The least knots in a deviation of one ratio: with fewer the brackets would be wide.
 _COARSEST = 0.05
-# Heavy ratios that should lie on the lattice.
-_HEAVY = 12
-# Spacings that are tried for it.
-_TRIED = 20000
 
 
 class RatioLattice(NamedTuple):
@@ -86,31 +81,11 @@ def ratio_lattice(pair: DominatingPair, steps: int) -> RatioLattice | None:
         return None
     deviation = math.sqrt(variance)
     spacing = deviation * max(WIDTHS * math.sqrt(steps) / _POINTS, 1.0 / _FINEST)
-    spacing = _suited(pair, max(spacing, largest / _MOST))
+    spacing = max(spacing, largest / _MOST)
     count = math.ceil(largest / spacing)
     if count < 2 or spacing > _COARSEST * deviation:
         return None
     return _spread(pair, spacing, count, variance)
-
-
-def _suited(pair: DominatingPair, least: float) -> float:
-    """Return a spacing, a little larger, of which heavy ratios are nearly multiples."""
-    if isinstance(pair, AtomicPair):
-        atoms = pair.loss_atoms
-        loss, weights = atoms.loss, atoms.q
-    else:
-        loss = np.array(pair.support)
-        weights = np.ones(2)
-    heavy = np.argsort(weights)[-_HEAVY:]
-    loss, weights = loss[heavy], weights[heavy]
-    if not np.isfinite(loss).all() or float(np.abs(loss).max()) > _LOSSES[-1]:
-        return least
-    spacings = least * np.linspace(1.0, 1.2, _TRIED)
-    total = np.zeros(_TRIED)
-    for ratio, weight in zip(np.exp(loss).tolist(), weights.tolist(), strict=True):
-        part = np.mod(ratio / spacings, 1.0)
-        total += weight * part * (1.0 - part)
-    return float(spacings[int(np.argmin(total))])
 
 
 def _spread(pair: DominatingPair, spacing: float, count: int, variance: float) -> RatioLattice:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 
 import accountant as ac
 from accountant.bounds import Bounds
@@ -57,6 +58,96 @@ def test_brackets_contain_exact_sums(steps):
             assert found.upper >= float(truth) * (1 - 1e-13) - 1e-17
             if truth > 1e-5:
                 assert found.upper <= float(truth) * (1 + 1e-4) + 1e-9
+
+
+def profile_of_runs(p, q, steps, epochs, epsilon):
+    """Return the exact δ of the composition of allocations, at the double e^ε, as a fraction."""
+    one = mean_ratio(steps, p, q)
+    law = {Fraction(1): Fraction(1)}
+    for _ in range(epochs):
+        following = {}
+        for (a, m), (b, w) in product(law.items(), one.items()):
+            following[a * b] = following.get(a * b, 0) + m * w
+        law = following
+    return max(exact_delta(law, epsilon, add) for add in (False, True))
+
+
+RARE = (0.00075, 0.99727, 0.00198), (0.29505, 0.69129, 0.01366)
+
+
+@pytest.mark.parametrize(
+    ("masses", "steps", "epochs", "epsilon"),
+    [(RARE, 2, 2, 0.29), (RARE, 2, 1, 0.29), (RARE, 9, 1, 1.5), ((P, Q), 2, 2, 0.3)],
+)
+def test_few_losses_are_counted(masses, steps, epochs, epsilon):
+    """Tables of puts and calls had .5148 for the .2332 of the first."""
+    p, q = (tuple(map(Fraction, each)) for each in masses)
+    # The mechanism divides masses by their sum.
+    p, q = (tuple(x / sum(each) for x in each) for each in (p, q))
+    truth = profile_of_runs((p[0], p[1], p[2]), (q[0], q[1], q[2]), steps, epochs, epsilon)
+    found = (epochs * AllocatedMechanism(ac.DominatingPMFs(*masses), steps=steps)).delta_bounds(
+        epsilon
+    )
+    # exp(ε) of the oracle is a double, and so are the mechanism's quotients of masses.
+    assert found.lower <= truth * (1 + Fraction(1, 10**14))
+    assert truth * (1 - Fraction(1, 10**14)) <= found.upper
+    assert found.upper - found.lower <= 1e-3 * found.upper
+
+
+def binomial_delta(epsilon, steps, strike):
+    """Return δ at e^``strike`` of allocated randomised response, in ball arithmetic."""
+    ctx.prec = 300
+    up = arb(epsilon).exp()
+    chance, gamma = 1 / (1 + up), arb(strike).exp()
+    remove, add = arb(0), arb(0)
+    for k in range(steps + 1):  # runs of the larger ratio
+        mass = arb(math.comb(steps, k)) * chance**k * (1 - chance) ** (steps - k)
+        mean = (k * up + (steps - k) / up) / steps
+        remove += mass * max(mean - gamma, arb(0))
+        add += mass * max(1 - gamma * mean, arb(0))
+    return max(remove, add)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "steps", "delta"),
+    [
+        (3.0, 50, 1e-6),
+        (0.0061556, 1000, 2.5e-36),
+        (1.0, 1000, 1e-9),
+        (0.2, 2, 0.01),
+        (30.0, 7, 0.1),
+    ],
+)
+def test_randomised_response_costs_no_more_than_one_run(epsilon, steps, delta):
+    """It had 3.000181 for the first, and .00616 for the .00224 of the second."""
+    found = AllocatedMechanism(ac.RandomizedResponse(epsilon), steps=steps).epsilon_bounds(delta)
+    assert found.upper <= epsilon
+    assert found.upper - found.lower <= 1e-3 * found.upper
+    assert found.upper == epsilon or binomial_delta(epsilon, steps, found.upper) <= delta
+    assert binomial_delta(epsilon, steps, found.lower) >= delta
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.29, 0.9])
+def test_two_epochs_of_two_runs_have_a_lower_end(epsilon):
+    chance = 1 / (1 + Fraction(math.exp(1.0)))
+    p, q = (1 - chance, chance), (chance, 1 - chance)
+    one = {}
+    for i, j in product(range(2), repeat=2):
+        mean = (p[i] / q[i] + p[j] / q[j]) / 2
+        one[mean] = one.get(mean, 0) + q[i] * q[j]
+    law = {}
+    for (a, m), (b, w) in product(one.items(), one.items()):
+        law[a * b] = law.get(a * b, 0) + m * w
+    truth = max(exact_delta(law, epsilon, add) for add in (False, True))
+    found = (2 * AllocatedMechanism(ac.RandomizedResponse(1.0), steps=2)).delta_bounds(epsilon)
+    assert found.lower <= truth * (1 + Fraction(1, 10**14))
+    assert truth * (1 - Fraction(1, 10**14)) <= found.upper <= found.lower * (1 + 1e-3)
+
+
+def test_losses_that_nearly_vanish_keep_their_digits():
+    found = AllocatedMechanism(ac.RandomizedResponse(1e-9), steps=30).epsilon_bounds(1e-11)
+    assert found.upper <= found.lower * (1 + 1e-3)
+    assert binomial_delta(1e-9, 30, found.lower) >= 1e-11 >= binomial_delta(1e-9, 30, found.upper)
 
 
 @pytest.mark.parametrize("delta", [1e-2, 1e-4, 1e-6])

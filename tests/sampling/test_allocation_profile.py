@@ -4,15 +4,21 @@ import math
 import warnings
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from flint import arb
 
 import accountant as ac
 from accountant import sampling
-from accountant.sampling import allocation_line, allocation_plan
+from accountant.sampling import (
+    allocation_bend,
+    allocation_line,
+    allocation_plan,
+    allocation_profile,
+)
 from accountant.sampling.allocation_profile import AllocationProfile
-from support.oracle.allocation import allocation_delta
-from support.oracle.samplers import allocation_profile
+from support.oracle.allocation import allocation_delta, put_of_few
+from support.oracle.samplers import allocation_profile as quadrature
 
 # Digits of support/oracle/allocation.py, which takes seconds for each.
 CASES = [
@@ -58,7 +64,7 @@ def test_many_digits_over_a_sweep(noise, steps, at, add):
 @pytest.mark.parametrize("epsilon", [-1.0, -0.1, 0.0, 0.4, 1.5])
 @pytest.mark.parametrize("add", [False, True])
 def test_two_steps_and_either_sign(noise, epsilon, add):
-    truth = allocation_profile(noise, 2, epsilon, add, 6000)
+    truth = quadrature(noise, 2, epsilon, add, 20_000)
     found = AllocationProfile(noise, 2).delta_bounds(epsilon, add)
     # The oracle works in doubles.
     assert found.lower <= truth * (1.0 + 1e-11) + 1e-14
@@ -97,6 +103,80 @@ def test_no_epsilon_where_delta_is_large():
 
 def test_a_release_alone_is_answered_by_its_profile():
     assert "profile" in str(sampling.Allocated(1.0, steps=50).explain(1e-5))
+
+
+# Few steps -------------------------------------------------------------------------------------
+
+# δ of removal at ε by put_of_few of support/oracle/allocation.py, which takes ten seconds for each,
+# the δ of a question whose ε is near, and how wide that was when lines and laws answered it.
+FEW = [
+    (1.0, 2, 3.6973852, "1.00000005448885249993043396624e-5", 1e-5, 6.7e-5),
+    (0.4, 30, 9.80557, "9.99996898629760703173381931040e-6", 1e-5, 1.5e-4),
+    (0.4, 30, 4.05247, "0.0220000149016431457567504398807", 0.022, 3.9e-4),
+]
+
+
+@pytest.mark.parametrize("case", FEW)
+def test_few_steps_are_bracketed(case):
+    noise, steps, epsilon, digits, delta, width = case
+    one = AllocationProfile(noise, steps)
+    found = one.delta_bounds(epsilon, False)
+    assert found.lower <= Fraction(digits) <= found.upper
+    inverse = one.epsilon_bounds(delta, False)
+    assert inverse.upper <= inverse.lower * (1.0 + 0.1 * width)
+    # δ falls: an end is on the side of ε on which the δ asked for is.
+    assert inverse.upper >= epsilon if Fraction(digits) >= delta else inverse.lower <= epsilon
+
+
+@pytest.mark.parametrize("case", FEW)
+def test_a_line_is_not_asked_where_it_is_long(case, monkeypatch):
+    """Lines took .1 s each, some dozens of them for one question."""
+    lines = []
+    contour = allocation_profile.contour
+
+    def counted(*arguments, **options):
+        lines.append(contour(*arguments, **options))
+        return lines[-1]
+
+    monkeypatch.setattr(allocation_profile, "contour", counted)
+    AllocationProfile(*case[:2]).epsilon_bounds(case[4], False)
+    assert not any(lines)
+
+
+@pytest.mark.parametrize(
+    ("noise", "steps", "kappa", "digits"),
+    [
+        (1.0, 2, -0.95, "8.148593470933769475792548738e-7"),
+        (0.4, 30, -0.96, "4.929033620964002965888962998e-7"),
+        (0.15, 2, 1e6, "1000000.840412402384366095221"),
+        (0.15, 40, 10.0, "10.98747090639167436818871731"),
+        (4.0, 3, 0.125, "0.14334029581386483866"),
+        (0.2, 2, -0.9375, "0.05846187849470711181699102168"),
+        (0.338, 165, 5.016622908273264, "5.156314965615263311613041793"),
+    ],
+)
+def test_bent_paths_enclose_many_digits(noise, steps, kappa, digits):
+    lower, upper = allocation_bend.put(1.0 / noise, steps, kappa)
+    assert lower <= Fraction(digits) <= upper <= lower * (1.0 + 1e-11)
+
+
+@pytest.mark.long
+def test_the_stored_digits_of_few_steps():
+    noise, steps, epsilon, digits = FEW[0][:4]
+    kappa = arb(epsilon).exp() - 1
+    assert abs(put_of_few(noise, steps, kappa, 5) - kappa - arb(digits)) < 1e-20
+
+
+def test_a_step_too_long_for_the_path_would_be_noticed(monkeypatch):
+    digits = Fraction("39.34001000181118763175565372")
+    monkeypatch.setattr(allocation_bend, "STEPS", np.array([0.6]))
+    lower, upper = allocation_bend.put(1.0, 2, 39.34)
+    assert lower <= digits <= upper
+    assert upper > lower * (1.0 + 1e-9)
+    nothing = lambda *arguments: 0.0 * arguments[5]  # noqa: E731
+    monkeypatch.setattr(allocation_bend, "_around", nothing)
+    lower, upper = allocation_bend.put(1.0, 2, 39.34)
+    assert not lower <= digits <= upper
 
 
 # Faults that the enclosure must notice ---------------------------------------------------------
