@@ -78,6 +78,7 @@ class ProfilePair(AtomicPair):
     bounds: ProfileBounds
     # The Rényi bound has a theorem of its own and composes better than the pair of the profile.
     sharper_rdp = True
+    line = None  # its atoms are on one lattice, and each costs a bound
 
     def atoms(self) -> Atoms:
         """Return the atoms of the convex hull of the values found."""
