@@ -133,8 +133,8 @@ class BestOf(Meter):
     def holds(self, sums: Sequence[int | Fraction]) -> bool:
         """Tell whether the filter holds, or the sum of the largest losses."""
         own, (total, mass) = sums[:-2], sums[-2:]
-        return fits(total, mass, self._epsilon, self._room, lambda: self.inner.beyond(own)) or (
-            self.inner.holds(own)
+        return self.inner.holds(own) or fits(
+            total, mass, self._epsilon, self._room, lambda: self.inner.beyond(own)
         )
 
     def reserve(self, menu: Sequence[tuple[Mechanism, int]]) -> None:

@@ -351,7 +351,7 @@ class CutError(Exception):
 @pytest.mark.parametrize("other", [False, True])
 def test_a_charge_is_repeated_only_if_another_call_made_it(opened, monkeypatch, when, other):
     shared, second = opened(), opened()
-    base, commit, lost = shared._database, shared._database.commit, shared._database.is_lost
+    base, commit, lost = shared._database, shared._database.commit, shared._database.trouble
     left = [1]
 
     def cut():
@@ -367,7 +367,7 @@ def test_a_charge_is_repeated_only_if_another_call_made_it(opened, monkeypatch, 
         raise CutError
 
     monkeypatch.setattr(base, "commit", cut)
-    monkeypatch.setattr(base, "is_lost", lambda error: isinstance(error, CutError) or lost(error))
+    monkeypatch.setattr(base, "trouble", lambda e: "lost" if isinstance(e, CutError) else lost(e))
     receipt = shared.charge(BLOCK, STEP, key="one")
     assert receipt.repeated is (when == "before" and other)
     assert shared.charge(BLOCK, STEP, key="one").repeated

@@ -8,7 +8,7 @@ import pytest
 from accountant import store
 from accountant.errors import DomainError, LedgerError
 from accountant.ledger import Budget
-from accountant.store.chain import Chain
+from accountant.store.journal import Chain
 from support.store_tampering import STEP, Tampered, filled
 
 COLUMNS = ("time", "action", "key", "body", "digest")
