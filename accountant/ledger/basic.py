@@ -9,20 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from accountant._basics.rounding import fraction_up
 from accountant.composition import Composition
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import AccountantError, UnsupportedError
 from accountant.ledger import exact_sums
+from accountant.ledger.limits import Limits
 from accountant.ledger.meters import Meter, Remaining, unspent, used_part
 from accountant.mechanisms import GDP, ZCDP, ApproximateDP, Gaussian, Laplace, PureDP
 from accountant.mechanisms.base import Mechanism
-
-if TYPE_CHECKING:
-    from accountant.ledger.budget import Budget
-
 
 Price: TypeAlias = "Callable[[Mechanism], Fraction | float]"
 
@@ -119,7 +116,7 @@ class BestOf(Meter):
     are above ε by a hair: (ε + η, δ) is (ε, δ + η).
     """
 
-    def __init__(self, inner: Meter, budget: Budget, room: float) -> None:
+    def __init__(self, inner: Meter, budget: Limits, room: float) -> None:
         super().__init__(inner.size + 2)
         self.inner, self.quick = inner, inner.quick
         self._epsilon, self._room = written(budget.epsilon), written(room)
@@ -202,7 +199,7 @@ def _least_used(each: Remaining) -> tuple[float, bool]:
     return each.fraction, each.spent <= each.capacity
 
 
-def limit(budget: Budget) -> SumMeter | None:
+def limit(budget: Limits) -> SumMeter | None:
     """Return the meter of a budget that is one sum: pure, in ρ or in μ; None for others."""
     if budget.filter == "pure":
         return SumMeter(

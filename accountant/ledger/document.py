@@ -2,9 +2,8 @@
 
 Each different mechanism is written once, and a record is a line ``[mechanism, count, label, time]``
 that names it by its number: a million records take some fifty bytes each, and are read without
-building a million mechanisms. Version 1, which repeats the mechanism in every record, is read too.
-Version 3 adds the list of δ at which the ledger is stated, and is written where there are some.
-Version 4 adds the releases that were planned before the first, and is written where there are some.
+building a million mechanisms. The δ at which a ledger is stated, and the releases that were planned
+before the first, are written where there are some.
 """
 
 from __future__ import annotations
@@ -16,22 +15,24 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from accountant.errors import AccountantError, ArgumentTypeError, LedgerError, UnsupportedError
+from accountant.errors import (
+    AccountantError,
+    ArgumentTypeError,
+    LedgerError,
+    UnsupportedError,
+)
 from accountant.ledger import schema
 from accountant.ledger.budget import Budget
 from accountant.ledger.history import Entry, entry, record
 from accountant.mechanisms.base import Mechanism
 
 FORMAT = "accountant-ledger"
-VERSION = 4
+# Versions 2 and 3 are the same without plans, and without plans and δ.
+VERSION, OLDEST = 4, 2
 
-# The keys of "ledger" in each version.
-_PARTS = {
-    1: {"budget", "entries"},
-    2: {"budget", "entries", "mechanisms"},
-    3: {"budget", "deltas", "entries", "mechanisms"},
-    4: {"budget", "deltas", "entries", "mechanisms", "planned"},
-}
+# The keys of "ledger", and those that are left out where there is nothing.
+_PARTS = {"budget", "deltas", "entries", "mechanisms", "planned"}
+_OPTIONAL = {"deltas", "planned"}
 
 # The fields of a budget that files without them need not have.
 _NEWER = {"kinds", "level", "packets"}
@@ -65,27 +66,22 @@ def encode(
     """
     table = _Table()
     lines = [_compact(table.line(*each)) for each in enumerate(entries)]
-    menu = [table.line(*each) for each in enumerate(planned)] or None
-    mechanisms = table.mechanisms
-    written = None if budget is None else _encode_budget(budget)
-    stated = list(deltas) if deltas or menu else None
-    digest = _digest(revision, written, stated, [",".join(lines)], mechanisms, menu)
-    version = 4 if menu else 3 if stated else 2
-    head = {"format": FORMAT, "version": version, "revision": revision, "checksum": digest}
-    return "".join(
-        (
-            json.dumps(head, indent=1)[:-2],
-            ',\n "ledger": {\n  "budget": ',
-            json.dumps(written, allow_nan=False),
-            "" if stated is None else f',\n  "deltas": {json.dumps(stated)}',
-            f',\n  "planned": {_listed([_compact(line) for line in menu])}' if menu else "",
-            ',\n  "mechanisms": ',
-            _listed([json.dumps(each, allow_nan=False) for each in mechanisms]),
-            ',\n  "entries": ',
-            _listed(lines),
-            "\n }\n}\n",
-        )
-    )
+    menu = [table.line(*each) for each in enumerate(planned)]
+    rest: dict[str, Any] = {"budget": None if budget is None else _encode_budget(budget)}
+    rest |= {"deltas": list(deltas)} if deltas else {}
+    rest |= {"planned": menu} if menu else {}
+    rest["mechanisms"] = table.mechanisms
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "revision": revision,
+        "checksum": _digest(revision, rest, [",".join(lines)]),
+    }
+    parts = {name: json.dumps(value, allow_nan=False) for name, value in rest.items()}
+    parts["mechanisms"] = _listed([json.dumps(each, allow_nan=False) for each in table.mechanisms])
+    parts["entries"] = _listed(lines)
+    body = ",\n".join(f'  "{name}": {text}' for name, text in parts.items())
+    return f'{json.dumps(head, indent=1)[:-2]},\n "ledger": {{\n{body}\n }}\n}}\n'
 
 
 class _Table:
@@ -119,7 +115,7 @@ def _listed(lines: list[str]) -> str:
 
 
 def decode(text: object) -> Contents:
-    """Read what :func:`encode` wrote, or its first version; LedgerError for anything else."""
+    """Read what :func:`encode` wrote; LedgerError for anything else."""
     if not isinstance(text, str):
         raise ArgumentTypeError(f"a ledger must be a str of JSON; got the {type(text).__name__}")
     document = _parse(text)
@@ -133,21 +129,22 @@ def decode(text: object) -> Contents:
             f"this ledger has version {version}, written by a newer release of this package, which"
             f" reads up to version {VERSION}. Upgrade to read it"
         )
+    if version < OLDEST:
+        raise LedgerError(f"this ledger has version {version}, which no release has written")
     schema.keys(document, {"format", "version", "revision", "checksum", "ledger"}, "a ledger")
     body = document["ledger"]
     if document["checksum"] != checksum(document["revision"], body):
         raise LedgerError("this ledger is damaged: its contents do not match its checksum")
-    parts = _PARTS[version]
-    schema.keys(body, parts, '"ledger"')
-    for name in parts - {"budget"}:
+    schema.keys(body, _PARTS, '"ledger"', _OPTIONAL)
+    for name in set(body) - {"budget"}:
         if not isinstance(body[name], list):
             raise LedgerError(f'"{name}" must be a list')
     budget = None if body["budget"] is None else _decode_budget(body["budget"])
-    if version == 1:
-        return Contents([_decode_first(k, item) for k, item in enumerate(body["entries"])], budget)
     mechanisms = _decode_mechanisms(body["mechanisms"])
-    planned = _decode_planned(body["planned"], mechanisms, budget) if version >= 4 else ()
-    deltas = _decode_deltas(body["deltas"], bool(planned)) if version >= 3 else ()
+    planned: tuple[Entry, ...] = ()
+    if "planned" in body:
+        planned = _decode_planned(body["planned"], mechanisms, budget)
+    deltas = _decode_deltas(body.get("deltas", []))
     return Contents(_decode_entries(body["entries"], mechanisms), budget, deltas, planned)
 
 
@@ -160,10 +157,10 @@ def _decode_planned(
     return tuple(_decode_entries(values, mechanisms))
 
 
-def _decode_deltas(values: list[Any], may_lack: bool) -> tuple[float, ...]:
-    """Read the δ of a ledger: at least one unless it may lack them, each in (0, 1), increasing."""
+def _decode_deltas(values: list[Any]) -> tuple[float, ...]:
+    """Read the δ of a ledger, each in (0, 1), increasing."""
     known = [value for value in values if type(value) is float and 0.0 < value < 1.0]
-    if not (known or may_lack) or known != values or known != sorted(set(known)):
+    if known != values or known != sorted(set(known)):
         raise LedgerError(f'"deltas" must be increasing numbers in (0, 1); got {values!r:.80}')
     return tuple(known)
 
@@ -199,17 +196,6 @@ def _decode_entries(values: list[Any], mechanisms: list[Mechanism]) -> list[Entr
     return values
 
 
-def _decode_first(position: int, item: object) -> Entry:
-    """Read a record of version 1."""
-    schema.keys(item, {"mechanism", "count", "label", "time"}, f"record {position}")
-    assert isinstance(item, dict)
-    try:
-        mechanism = schema.decode_mechanism(item["mechanism"])
-        return entry(mechanism, item["count"], item["label"], item["time"])
-    except AccountantError as error:
-        raise LedgerError(f"record {position}: {error}") from error
-
-
 def _encode_budget(budget: Budget) -> dict[str, Any]:
     fields = schema.encode_fields(budget)
     # Only where there are some: without them older versions read the file.
@@ -231,17 +217,10 @@ def _decode_budget(value: object) -> Budget:
 def checksum(revision: object, body: object) -> str:
     """Return the digest of ``[revision, body]`` as JSON with sorted keys and no spaces."""
     try:
-        if (
-            isinstance(body, dict)
-            and set(body) in (_PARTS[2], _PARTS[3], _PARTS[4])
-            and isinstance(body["entries"], list)
-            and body.get("deltas", 0) is not None
-            and body.get("planned", 0) is not None
-        ):
-            batches = _batches(body["entries"])
-            deltas, mechanisms, menu = body.get("deltas"), body["mechanisms"], body.get("planned")
-            return _digest(revision, body["budget"], deltas, batches, mechanisms, menu)
-        return "sha256:" + hashlib.sha256(_compact([revision, body]).encode()).hexdigest()
+        if not (isinstance(body, dict) and isinstance(body.get("entries"), list)):
+            return _hashed([_compact([revision, body])])
+        rest = {name: value for name, value in body.items() if name != "entries"}
+        return _digest(revision, rest, _batches(body["entries"]))
     except RecursionError:
         raise LedgerError("this ledger is nested too deeply") from None
 
@@ -252,24 +231,29 @@ def _batches(entries: list[Any]) -> Iterator[str]:
         yield ("," if start else "") + _compact(entries[start : start + _BATCH])[1:-1]
 
 
-def _digest(
-    revision: object,
-    budget: object,
-    deltas: object,
-    entries: Iterable[str],
-    mechanisms: object,
-    planned: object,
-) -> str:
+def _digest(revision: object, rest: dict[str, Any], entries: Iterable[str]) -> str:
+    """Return the checksum of a ledger with the entries whose canonical text comes in pieces."""
+
+    def pieces() -> Iterator[str]:
+        yield f"[{_compact(revision)},{{"
+        for k, name in enumerate(sorted({*rest, "entries"})):
+            yield f"{',' * (k > 0)}{_compact(name)}:"
+            if name == "entries":
+                yield "["
+                yield from entries
+                yield "]"
+            else:
+                yield _compact(rest[name])
+        yield "}]"
+
+    return _hashed(pieces())
+
+
+def _hashed(pieces: Iterable[str]) -> str:
     # json writes every double's shortest repr, so equal contents have equal text.
     digest = hashlib.sha256()
-    stated = "" if deltas is None else f',"deltas":{_compact(deltas)}'
-    digest.update(
-        f'[{_compact(revision)},{{"budget":{_compact(budget)}{stated},"entries":['.encode()
-    )
-    for piece in entries:
+    for piece in pieces:
         digest.update(piece.encode())
-    menu = "" if planned is None else f',"planned":{_compact(planned)}'
-    digest.update(f'],"mechanisms":{_compact(mechanisms)}{menu}}}]'.encode())
     return "sha256:" + digest.hexdigest()
 
 

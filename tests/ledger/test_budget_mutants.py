@@ -6,8 +6,8 @@ import pytest
 
 from accountant.analyses import renyi_conversion
 from accountant.errors import DomainError
-from accountant.ledger import Accountant, Budget, budget
-from accountant.ledger.orders import CANDIDATES
+from accountant.ledger import Accountant, Budget, limits
+from accountant.ledger.limits import CANDIDATES
 from support.toy_mechanisms import Noise
 
 
@@ -23,7 +23,7 @@ def test_the_orders_parts_of_delta_add_up_to_no_more_than_there_is(count, monkey
     for k in range(1, 200):
         whole = Budget(2.0, k / 3e6, orders=[20.0 + j for j in range(count)])
         with monkeypatch.context() as patch:
-            patch.setattr(budget.renyi_conversion, "capacity_lower", noting)
+            patch.setattr(limits, "capacity_lower", noting)
             parts.clear()
             whole.renyi_capacities()
         assert len(parts) == count

@@ -52,10 +52,10 @@ TESTS = {
     "ledger/filters": FILTERS,
     "ledger/exact_sums": ["ledger/test_exact_sums.py", *FILTERS[:2]],
     "ledger/budget": ["ledger/test_budget_mutants.py", "ledger/test_budget.py", *FILTERS],
-    "ledger/orders": FILTERS,
+    "ledger/limits": FILTERS,
     "ledger/meters": ["ledger/test_meters.py", *FILTERS],
     "ledger/odometer": ["ledger/test_odometer.py", *FILTERS[:2]],
-    "ledger/fixed_parameters": ["ledger/test_accountant_affordable.py", *FILTERS],
+    "ledger/kinds": ["ledger/test_accountant_affordable.py", *FILTERS],
     "ledger/individual": ["ledger/test_individual.py"],
     "composition/composition": [
         "composition/test_composition_mutants.py",
