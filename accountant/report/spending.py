@@ -17,10 +17,12 @@ import numpy as np
 
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import up
+from accountant._basics.tolerances import relative_width
 from accountant.analyses.gdp import compose_gdp
 from accountant.bounds import Bounds
 from accountant.composition import Composition, composed
 from accountant.ledger.basic import basic_epsilon
+from accountant.ledger.evaluation import SHOWN_WIDTH
 from accountant.mechanisms import Gaussian, Laplace, Mechanism, PureDP
 from accountant.report.gaussian_summary import Point
 from accountant.sampling import PoissonSampled
@@ -100,17 +102,12 @@ class Spending:
 
     def epsilon_bounds(self, delta: float) -> Bounds:
         """Bracket ε(delta)."""
-        bounds = self.above.epsilon_bounds(delta)
-        lower, upper = bounds.lower, bounds.upper
-        if self.rounded:
-            lower = self.below.epsilon_bounds(delta).lower
+        upper = float(self.above.epsilon(delta))
+        with relative_width(SHOWN_WIDTH):
+            lower = float(self.below.epsilon_bounds(delta).lower)
         if delta == 0.0:
-            upper = min(float(upper), basic_epsilon(self.counts))  # decimals, rounded once
-        return Bounds(min(float(lower), float(upper)), upper)
-
-    def epsilon(self, delta: float) -> float:
-        """Bound ε(delta) from above."""
-        return float(self.above.epsilon_bounds(delta).upper)
+            upper = min(upper, basic_epsilon(self.counts))  # decimals, rounded once
+        return Bounds(min(lower, upper), upper)
 
     @property
     def deltas(self) -> tuple[float, ...]:
@@ -133,10 +130,11 @@ class Spending:
         return [self._point(epsilon) for epsilon in sorted(epsilons)]
 
     def _point(self, epsilon: float) -> Point:
-        bounds = self.above.delta_bounds(epsilon)
-        lower, upper = float(bounds.lower), float(bounds.upper)
-        if self.rounded:
-            lower = min(float(self.below.delta_bounds(epsilon).lower), upper)
+        with relative_width(SHOWN_WIDTH):  # finer grids move no digit of what is read off them
+            bounds = self.above.delta_bounds(epsilon)
+            lower, upper = float(bounds.lower), float(bounds.upper)
+            if self.rounded:
+                lower = min(float(self.below.delta_bounds(epsilon).lower), upper)
         return Point(epsilon, lower, upper)
 
     @cached_property
