@@ -11,12 +11,19 @@ import click
 
 from accountant._basics import files
 from accountant._basics.display import text_up
-from accountant.cli.budgets import budget_from, budget_options
 from accountant.cli.group import FAILED, Command, Group
 from accountant.cli.options import JSON, existing, written
 from accountant.cli.output import as_json as print_json
 from accountant.cli.output import counted, print_table, say
-from accountant.cli.releases import AS_MANY, COUNT, LABEL, mechanism_from, release_options
+from accountant.cli.releases import (
+    AS_MANY,
+    COUNT,
+    LABEL,
+    budget_from,
+    budget_options,
+    mechanism_from,
+    release_options,
+)
 from accountant.errors import DomainError
 
 if TYPE_CHECKING:  # a store takes long to import, and other commands need none
