@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from accountant import checks
 from accountant._basics.display import text_down, text_up
 from accountant._basics.safe_text import shown
 from accountant.cli.group import Command
@@ -16,7 +15,6 @@ from accountant.cli.options import JSON, STDIN, attach, existing, read_stdin, wr
 from accountant.cli.output import as_json as print_json
 from accountant.cli.output import print_table, progress, stream_table
 from accountant.ledger import Accountant
-from accountant.ledger.evaluation import shown_bounds
 
 # Of the columns of `samplers`: the longest name of a sampler and of a relation, five digits.
 _WIDTHS = (31, 13, 8, 8, 7)
@@ -64,11 +62,11 @@ def compose(file: Path, as_json: bool) -> None:
 
 def brackets(ledger: Accountant, deltas: Sequence[float]) -> list[dict[str, float]]:
     """Return certified brackets of ε, one δ a row."""
-    rows, counts = [], ledger.counts
+    rows = []
     with progress("composing", len(deltas) + 1) as advance:
         advance()  # the records were read; so that one δ shows a line, too
         for delta in deltas:
-            ends = shown_bounds(counts, checks.number(checks.DELTA, delta))
+            ends = ledger.epsilon_bounds(delta)
             rows.append(
                 {"delta": delta, "epsilon": float(ends.upper), "epsilon_lower": float(ends.lower)}
             )

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._basics.tolerances import relative_width
 from accountant.analyses.over_steps.curve import upper_curve
 from accountant.bounds import Bounds
 from accountant.broadcasting import each_bounds, each_number
@@ -23,8 +22,6 @@ from accountant.mechanisms.base import Mechanism
 
 # The δ of an answer where neither the question nor the ledger gives one.
 ASSUMED_DELTA = 1e-5
-# The relative width of brackets that are printed: more digits of a lower end say nothing more.
-SHOWN_WIDTH = 1e-4
 
 
 def epsilon_bounds(counts: tuple[tuple[Mechanism, int], ...], delta: float) -> Bounds:
@@ -47,14 +44,6 @@ def epsilon(counts: tuple[tuple[Mechanism, int], ...], delta: float) -> float:
         return 0.0
     upper = float(composed(counts).epsilon(delta))
     return upper if delta else min(upper, basic_epsilon(counts))
-
-
-def shown_bounds(counts: tuple[tuple[Mechanism, int], ...], delta: float) -> Bounds:
-    """Bracket ε(delta) for a reader: the lower end, on a coarser grid, only says how near it is."""
-    upper = epsilon(counts, delta)
-    with relative_width(SHOWN_WIDTH):
-        lower = float(epsilon_bounds(counts, delta).lower)
-    return Bounds(min(lower, upper), upper)
 
 
 def delta_bounds(counts: tuple[tuple[Mechanism, int], ...], epsilon: float) -> Bounds:

@@ -22,7 +22,6 @@ from accountant.analyses.gdp import compose_gdp
 from accountant.bounds import Bounds
 from accountant.composition import Composition, composed
 from accountant.ledger.basic import basic_epsilon
-from accountant.ledger.evaluation import SHOWN_WIDTH
 from accountant.mechanisms import Gaussian, Laplace, Mechanism, PureDP
 from accountant.report.gaussian_summary import Point
 from accountant.sampling import PoissonSampled
@@ -38,6 +37,9 @@ MANY_EPSILONS = tuple(k / 8.0 for k in range(64))
 EPSILONS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)
 # How far beyond the ε of the statement points are of use.
 FARTHEST = 2.0
+# The relative width of the brackets of points where they come from grids: what is read off their
+# chords has errors of percents. Only speed depends on it.
+POINTS_WIDTH = 1e-4
 # Pieces up to the ε of the statement, for the summary μ; the same if an answer takes longer.
 MANY_PIECES, FEW_PIECES = 96, 24
 # Limits on the number of different releases for one answer, and for many answers.
@@ -102,8 +104,9 @@ class Spending:
 
     def epsilon_bounds(self, delta: float) -> Bounds:
         """Bracket ε(delta)."""
-        upper = float(self.above.epsilon(delta))
-        with relative_width(SHOWN_WIDTH):
+        bounds = self.above.epsilon_bounds(delta)
+        lower, upper = float(bounds.lower), float(bounds.upper)
+        if self.rounded:
             lower = float(self.below.epsilon_bounds(delta).lower)
         if delta == 0.0:
             upper = min(upper, basic_epsilon(self.counts))  # decimals, rounded once
@@ -130,7 +133,7 @@ class Spending:
         return [self._point(epsilon) for epsilon in sorted(epsilons)]
 
     def _point(self, epsilon: float) -> Point:
-        with relative_width(SHOWN_WIDTH):  # finer grids move no digit of what is read off them
+        with relative_width(POINTS_WIDTH):  # finer grids move no digit of what is read off them
             bounds = self.above.delta_bounds(epsilon)
             lower, upper = float(bounds.lower), float(bounds.upper)
             if self.rounded:
