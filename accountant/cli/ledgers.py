@@ -30,10 +30,12 @@ from accountant.cli.stores import SECRET_FILE, ledger_at
 from accountant.errors import BudgetExceeded, DomainError, LedgerError
 from accountant.ledger import Accountant
 
-# Rows of the table of mechanisms before "and so on".
+# The table of mechanisms has this many rows; then it says how many are left out.
 MOST_ROWS = 40
-# Labels of a mechanism before "and so on", and letters of one.
-MOST_LABELS, LONGEST = 3, 60
+# A row shows this many labels of a mechanism; then it says how many are left out.
+MOST_LABELS = 3
+# A label is cut after this many letters.
+LONGEST = 60
 
 
 class LedgerPath(click.Path):

@@ -23,10 +23,13 @@ from accountant.mechanisms.base import Mechanism
 
 Price: TypeAlias = "Callable[[Mechanism], Fraction | float]"
 
-# Digits of a decimal that its nearest double tells from all others: more were computed.
+# A double tells a decimal of this many digits from all others (Theorem L18 depends on it); a number
+# with more digits was computed.
 DIGITS = 15
-# Bits of a denominator; a longer one is rounded up to this many binary places.
-LONGEST, PLACES = 4096, 2048
+# A sum whose denominator has more bits than this is rounded up, so that sums stay quick.
+LONGEST = 4096
+# It is rounded to this many binary places: far below any capacity, so nothing else depends on it.
+PLACES = 2048
 
 
 def written(value: float) -> Fraction:

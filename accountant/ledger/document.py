@@ -27,8 +27,10 @@ from accountant.ledger.history import Entry, entry, record
 from accountant.mechanisms.base import Mechanism
 
 FORMAT = "accountant-ledger"
-# Versions 2 and 3 are the same without plans, and without plans and δ.
-VERSION, OLDEST = 4, 2
+# The version that is written.
+VERSION = 4
+# The oldest version that is read: it has neither plans nor δ, and version 3 has no plans.
+OLDEST = 2
 
 # The keys of "ledger", and those that are left out where there is nothing.
 _PARTS = {"budget", "deltas", "entries", "mechanisms", "planned"}

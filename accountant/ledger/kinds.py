@@ -25,13 +25,15 @@ from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair, has_pld
 from accountant.relations import NeighbouringRelation
 
-# Into how many units the whole budget is divided, at most: more are finer and take longer, in
-# proportion to the kinds. From a half on that number is taken which rounds the packets least.
-_UNITS, _FEWEST, _WORK = 832, 416, 6656
-
-# The most units of a packet.
+# The whole budget is divided into at most this many units: more are finer and take longer. Any
+# number is sound, as the capacity is certified for it.
+_UNITS = 832
+# With many kinds the work is held down by fewer units, but never fewer than these.
+_FEWEST = 416
+# The number of kinds times that of units stays below this, which takes some seconds.
+_WORK = 6656
+# No packet has more units; only the search for packets becomes longer with more.
 _LARGEST = 16
-
 # A packet holds no more releases; more would need too fine a lattice.
 _MOST_RELEASES = 1 << 12
 

@@ -40,10 +40,15 @@ FARTHEST = 2.0
 # The relative width of the brackets of points where they come from grids: what is read off their
 # chords has errors of percents. Only speed depends on it.
 POINTS_WIDTH = 1e-4
-# Pieces up to the ε of the statement, for the summary μ; the same if an answer takes longer.
-MANY_PIECES, FEW_PIECES = 96, 24
-# Limits on the number of different releases for one answer, and for many answers.
-MOST, MOST_OFTEN = 520, 70
+# The profile is known at this many evenly spaced ε up to that of the statement: with more, the μ of
+# the summary and its regret become smaller.
+MANY_PIECES = 96
+# The same where an answer takes longer.
+FEW_PIECES = 24
+# More different releases than this are rounded for one answer; only speed depends on it.
+MOST = 520
+# More than this are rounded for many answers.
+MOST_OFTEN = 70
 # An answer about one more kind of release takes so much longer where some are not Gaussian.
 SLOWER = 32
 # Plain Gaussian noise is joined where its multiplier is in between: beyond, sums of doubles vanish.

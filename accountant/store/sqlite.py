@@ -17,7 +17,7 @@ from accountant.ledger import storage
 from accountant.store.database import Database, Trouble
 from accountant.store.pipeline import Answer
 
-# UPDATE … FROM came with it.
+# UPDATE … FROM came with this version of SQLite.
 _LEAST = (3, 33, 0)
 
 # What SQLite keeps beside the file while it is open; charges are there before they are in the file.
@@ -26,8 +26,12 @@ _LOGS = ("-wal", "-shm")
 # The bytes of the file that every open connection has locked, by SQLite's file format.
 _SHARED = 0x40000002, 510
 
-# Kinds of errors of SQLite (https://sqlite.org/rescode.html), without what is more special.
-_BUSY, _READ_ONLY, _FULL, _CANNOT_OPEN, _NO_DATABASE = 5, 8, 13, 14, 26
+# SQLite's primary result codes (https://sqlite.org/rescode.html).
+_BUSY = 5  # Another connection holds a lock.
+_READ_ONLY = 8  # The file may not be written.
+_FULL = 13  # The disk is full.
+_CANNOT_OPEN = 14  # The file, or a log beside it, cannot be opened.
+_NO_DATABASE = 26  # The file is no database.
 
 # Seconds between two attempts to begin, where others write. A turn takes less than a millisecond:
 # whoever has waited for HURRY asks most often, so that nobody is passed for long, and whoever has
