@@ -6,10 +6,9 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
 
 import accountant as ac
-from accountant.cli import main
+from support.command_line import run
 
 
 def dp_sgd(count=1000):
@@ -22,10 +21,6 @@ def two_runs():
     ledger = dp_sgd(200)
     ledger.compose(ac.Gaussian(5.0), 2, label="histogram")
     return ledger
-
-
-def run(*arguments, **extra):
-    return CliRunner().invoke(main, [str(a) for a in arguments], **extra)
 
 
 @pytest.fixture

@@ -107,23 +107,6 @@ def test_every_version_with_a_table_of_mechanisms_is_read(version):
     assert again.to_json() == ledger.to_json()
 
 
-def test_steps_of_every_sampler_are_written():
-    from accountant import sampling
-
-    ledgers = []
-    for mechanism in (
-        sampling.Allocated(2.0, steps=10),
-        sampling.FixedSizeSampled(2.0, batch_size=10, dataset_size=100),
-        sampling.TruncatedPoissonSampled(2.0, sampling_probability=0.1, cap=20, dataset_size=100),
-        sampling.WithReplacementSampled(2.0, batch_size=10, dataset_size=100),
-    ):
-        ledger = Accountant()
-        ledger.compose(mechanism, 3)
-        ledgers.append(ledger)
-    for ledger in ledgers:
-        assert Accountant.from_json(ledger.to_json()).history == ledger.history
-
-
 def test_the_checksum_is_that_of_the_canonical_text():
     import hashlib
 

@@ -14,6 +14,7 @@ import accountant as ac
 from accountant import store
 from accountant.errors import LedgerConflict, LedgerError
 from accountant.ledger import Budget
+from support.threads import together
 
 BLOCK = "a/b/c"
 STEP = ac.Gaussian(20.0)
@@ -334,11 +335,7 @@ def test_threads_wait_no_longer_than_said(opened, url):
         told.append(time.monotonic() - start)
 
     with holder(url):
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
+        together(*[work] * 4)
     assert len(told) == 4
     assert max(told) < 3.0
 

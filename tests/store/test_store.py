@@ -1,10 +1,10 @@
 """What clients of a store may rely on, in both databases."""
 
 import copy
+import functools
 import os
 import pickle
 import random
-import threading
 import time
 
 import pytest
@@ -21,6 +21,7 @@ from accountant.errors import (
 )
 from accountant.ledger import Accountant, Budget, document
 from accountant.relations import NeighbouringRelation
+from support.threads import together
 
 STEP = ac.PoissonSampled(ac.Gaussian(2.0), 0.001)
 ONE, TWO, OTHER = "acme/visits/2026-01", "acme/visits/2026-02", "acme/sales/all"
@@ -269,11 +270,7 @@ def test_threads_take_turns(shared):
         for k in range(10):
             shared.charge([ONE, TWO], STEP, key=f"{number}-{k}")
 
-    threads = [threading.Thread(target=charge, args=(number,)) for number in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    together(*(functools.partial(charge, number) for number in range(4)))
     assert [block.releases for block in shared.blocks()] == [40, 40]
 
 

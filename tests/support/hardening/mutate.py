@@ -51,7 +51,7 @@ TESTS = {
     "analyses/over_steps/mixes": ["analyses/over_steps/test_mixes.py"],
     "ledger/filters": FILTERS,
     "ledger/exact_sums": ["ledger/test_exact_sums.py", *FILTERS[:2]],
-    "ledger/budget": ["ledger/test_budget_mutants.py", "ledger/test_budget.py", *FILTERS],
+    "ledger/budget": ["ledger/test_budget.py", *FILTERS],
     "ledger/limits": FILTERS,
     "ledger/meters": ["ledger/test_meters.py", *FILTERS],
     "ledger/odometer": ["ledger/test_odometer.py", *FILTERS[:2]],
