@@ -9,16 +9,18 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant import checks
+from accountant import checks, derived, sampling
 from accountant.analyses.over_steps.curve import upper_curve
 from accountant.bounds import Bounds
 from accountant.broadcasting import each_bounds, each_number
 from accountant.checks import ArrayLike, Checked, Scalar
-from accountant.composition import composed
+from accountant.composition import AdaptiveParallel, Composition, Parallel, composed
 from accountant.environment import to_nearest
 from accountant.ledger.basic import basic_epsilon
 from accountant.ledger.history import Entry
+from accountant.mechanisms import Gaussian
 from accountant.mechanisms.base import Mechanism
+from accountant.sampling.poisson import PoissonSampled
 
 # The δ of an answer where neither the question nor the ledger gives one.
 ASSUMED_DELTA = 1e-5
@@ -60,8 +62,6 @@ def dp_sgd_step(noise_multiplier: float, sampling_probability: float) -> Mechani
 
 
 def _dp_sgd_step(noise_multiplier: float, sampling_probability: float) -> Mechanism:
-    from accountant.mechanisms import Gaussian
-
     return sampled(Gaussian(noise_multiplier), sampling_probability)
 
 
@@ -70,36 +70,23 @@ _cached_step = functools.lru_cache(maxsize=1024)(_dp_sgd_step)
 
 def sampled(mechanism: Mechanism, sampling_probability: float) -> Mechanism:
     """Return a mechanism that runs on a Poisson sample."""
-    from accountant.sampling.poisson import PoissonSampled
-
     return PoissonSampled(mechanism, sampling_probability)
 
 
-def WRAPPERS() -> dict[str, type[Mechanism]]:  # noqa: N802 (a table, made late)
-    """Return the mechanisms made of mechanisms, and those of samplers, by name."""
-    from accountant import sampling
-    from accountant.composition import AdaptiveParallel, Composition, Parallel
-    from accountant.derived import (
-        AnyOf,
-        BestOfPoissonRuns,
-        BestOfRuns,
-        FirstAboveThreshold,
-        JointRelease,
-        SampledReplacement,
-        ShuffleModel,
-    )
-
-    kinds = (
+# The mechanisms made of mechanisms, and those of samplers, by name.
+WRAPPERS: dict[str, type[Mechanism]] = {
+    kind.__name__: kind
+    for kind in (
         AdaptiveParallel,
-        AnyOf,
-        BestOfPoissonRuns,
-        BestOfRuns,
+        derived.AnyOf,
+        derived.BestOfPoissonRuns,
+        derived.BestOfRuns,
         Composition,
-        FirstAboveThreshold,
-        JointRelease,
+        derived.FirstAboveThreshold,
+        derived.JointRelease,
         Parallel,
-        SampledReplacement,
-        ShuffleModel,
+        derived.SampledReplacement,
+        derived.ShuffleModel,
         sampling.Allocated,
         sampling.AllocatedMechanism,
         sampling.FixedSizeSampled,
@@ -108,7 +95,7 @@ def WRAPPERS() -> dict[str, type[Mechanism]]:  # noqa: N802 (a table, made late)
         sampling.TruncatedPoissonSampled,
         sampling.WithReplacementSampled,
     )
-    return {kind.__name__: kind for kind in kinds}
+}
 
 
 class Questions(ABC):

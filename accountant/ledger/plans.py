@@ -157,8 +157,6 @@ def allowances(
     watch: Watch, budget: Budget, counts: Sequence[tuple[Mechanism, int]], mechanism: Mechanism
 ) -> dict[str, int]:
     """Return how many releases each filter would allow after ``counts``, where it can say."""
-    from accountant.ledger.budget import Budget
-
     found = {}
     if not counts:
         found["plan"] = watch.left(mechanism) + watch.plannable(mechanism)
@@ -240,8 +238,6 @@ def _needed(budget: Budget, counts: Sequence[tuple[Mechanism, int]]) -> float:
 
     The prices of moments depend on ε, so this asks budgets; for a few kinds of releases only.
     """
-    from accountant.ledger.budget import Budget
-
     if budget.filter != "moments" or len(counts) > MOST_KINDS:
         return math.inf
 

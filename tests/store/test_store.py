@@ -21,6 +21,7 @@ from accountant.errors import (
 )
 from accountant.ledger import Accountant, Budget, document
 from accountant.relations import NeighbouringRelation
+from accountant.store import decisions
 from support.threads import together
 
 STEP = ac.PoissonSampled(ac.Gaussian(2.0), 0.001)
@@ -292,6 +293,20 @@ def test_a_store_is_not_copied(shared):
     for copied in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(UnsupportedError):
             copied(shared)
+
+
+def test_others_charge_while_a_refusal_is_worded(shared, url, monkeypatch):
+    worded = decisions.refusal
+
+    def slowly(*found):
+        with store.open(url, timeout=3.0) as other:
+            other.charge(TWO, STEP)
+        return worded(*found)
+
+    monkeypatch.setattr(decisions, "refusal", slowly)
+    with pytest.raises(store.BlockExceeded):
+        shared.charge(ONE, ac.Gaussian(0.1))
+    assert [block.releases for block in shared.blocks()] == [0, 1]
 
 
 def test_what_a_refusal_says(shared):
