@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from accountant._basics.arrays import FloatArray
-    from accountant.mechanisms import Mechanism
+    from accountant.mechanisms.base import Mechanism
 
 
 def epsilon_bounds(

@@ -18,6 +18,7 @@ from accountant.certificates.rare import find_rare_line
 from accountant.certificates.rule import NoLineError
 from accountant.certificates.step import Step
 from accountant.checks import Scalar
+from accountant.composition import composed
 from accountant.environment import to_nearest
 from accountant.errors import DomainError, UnsupportedError
 from accountant.ledger import Accountant
@@ -345,10 +346,6 @@ def _on_grids(problems: Problems, least: float, delta: float) -> tuple[float, Ev
 
 def _whole(release: Mechanism | Accountant) -> Mechanism:
     """Return one mechanism: a ledger is the composition of its releases."""
-    from accountant.composition import composed
-    from accountant.ledger import Accountant
-    from accountant.mechanisms.base import Mechanism
-
     if not isinstance(release, Accountant):
         checks.instance("release", release, (Mechanism,), "a mechanism or an Accountant")
         return release

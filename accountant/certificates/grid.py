@@ -6,12 +6,12 @@ and proves nothing.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import fft
 
 from accountant._basics.arrays import FloatArray
 from accountant.analyses.pld.spacings import common_spacing
@@ -71,7 +71,7 @@ def profile(law: Tilted, knots: Knots, tilt: float, epsilon: float) -> float:
     kept = beyond > 0.0
     weight = np.exp(-tilt * beyond[kept]) * -np.expm1(-beyond[kept])
     scale = math.exp(min(law.log_scale - tilt * epsilon, 700.0))
-    return law.infinite + scale * float(law.tilted[kept] @ weight)
+    return law.infinite + scale * float((law.tilted[kept] * weight).sum())
 
 
 def _upper_law(pair: DominatingPair, losses: FloatArray) -> tuple[FloatArray, float]:
@@ -104,14 +104,14 @@ def _product(one: Tilted, other: Tilted, knots: Knots, tilt: float) -> Tilted:
     full = _convolved(one.tilted, other.tilted)
     scale = one.log_scale + other.log_scale
     start, end = -knots.low, knots.high - 2 * knots.low + 1
+    outside = _weights(knots, tilt)
     kept = full[start:end].copy()
-    below = knots.spacing * np.arange(start, 0, -1)
-    kept[0] += float(full[:start] @ np.exp(np.minimum(tilt * below, 600.0)))
+    kept[0] += float((full[:start] * outside.below).sum())  # no BLAS, whose threads wait
     # A loss above the knots is the last knot's and an infinite one, with the same profile below it.
-    above = knots.spacing * np.arange(1, full.size - end + 1)
-    rest = full[end:] * np.exp(-tilt * above)
-    kept[-1] += float(rest @ np.exp(-above))
-    beyond = float(rest @ -np.expm1(-above)) * _exp(scale - tilt * knots.spacing * knots.high)
+    kept[-1] += float((full[end:] * outside.last).sum())
+    beyond = float((full[end:] * outside.beyond).sum()) * _exp(
+        scale - tilt * knots.spacing * knots.high
+    )
     infinite = one.infinite + other.infinite - one.infinite * other.infinite + beyond
     top = float(kept.max())
     if not top > 0.0:  # all of it is beyond the knots: they show nothing
@@ -119,20 +119,50 @@ def _product(one: Tilted, other: Tilted, knots: Knots, tilt: float) -> Tilted:
     return Tilted(kept / top, scale + math.log(top), infinite)
 
 
+class _Weights(NamedTuple):
+    """What tilted masses outside the knots are at the first and the last knot, and at infinity."""
+
+    below: FloatArray
+    last: FloatArray
+    beyond: FloatArray
+
+
+@functools.lru_cache(maxsize=2)
+def _weights(knots: Knots, tilt: float) -> _Weights:
+    """Return the weights of the sums of two losses that are outside the knots."""
+    below = knots.spacing * np.arange(-knots.low, 0, -1)
+    above = knots.spacing * np.arange(1, knots.high + 1)
+    untilted = np.exp(-tilt * above)
+    return _Weights(
+        np.exp(np.minimum(tilt * below, 600.0)),
+        untilted * np.exp(-above),
+        untilted * -np.expm1(-above),
+    )
+
+
 def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
     """Return all sums' masses: those of large and of small masses apart, for their own noise.
 
     Jumps that are rare in a step, and are not in all of them, would be lost in the noise of others.
     """
-    full = np.zeros(one.size + other.size - 1)
-    for start, first in _by_size(one):
-        for begin, second in _by_size(other):
-            length = first.size + second.size - 1
-            size = fft.next_fast_len(length, real=True)
-            part = fft.irfft(fft.rfft(first, size) * fft.rfft(second, size), size)[:length]
+    length = one.size + other.size - 1
+    size, full = _size(length), np.zeros(length)
+    firsts = [(start, part.size, np.fft.rfft(part, size)) for start, part in _by_size(one)]
+    others = firsts
+    if other is not one:
+        others = [(start, part.size, np.fft.rfft(part, size)) for start, part in _by_size(other)]
+    for start, first, one_line in firsts:
+        for begin, second, other_line in others:
+            part = np.fft.irfft(one_line * other_line, size)[: first + second - 1]
             part[part < NOISE * part.max()] = 0.0
             full[start + begin : start + begin + part.size] += part
     return full
+
+
+def _size(least: int) -> int:
+    """Return the least power of two, or 5/8 or 3/4 of one, that is not below ``least``."""
+    power = max(1 << (least - 1).bit_length(), 8)
+    return next(n for n in (power // 8 * 5, power // 4 * 3, power) if n >= least)
 
 
 def _by_size(mass: FloatArray) -> list[tuple[int, FloatArray]]:

@@ -63,7 +63,8 @@ def compose(file: Path, as_json: bool) -> None:
 def brackets(ledger: Accountant, deltas: Sequence[float]) -> list[dict[str, float]]:
     """Return certified brackets of ε, one δ a row."""
     rows = []
-    with progress("composing", len(deltas)) as advance:
+    with progress("composing", len(deltas) + 1) as advance:
+        advance()  # the records were read; so that one δ shows a line, too
         for delta in deltas:
             ends = ledger.epsilon_bounds(delta)
             rows.append(

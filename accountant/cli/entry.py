@@ -6,18 +6,15 @@ import click
 
 import accountant
 from accountant.cli import (
-    completion,
     compositions,
     doctor,
     dp_sgd,
-    ledger_files,
     ledgers,
     report,
     stores,
     web,
 )
 from accountant.cli.audit import audit
-from accountant.cli.certify import certify
 from accountant.cli.group import Group
 from accountant.cli.train import train
 
@@ -61,14 +58,11 @@ for _command in (
     *dp_sgd.COMMANDS,
     *compositions.COMMANDS,
     *ledgers.COMMANDS,
-    *ledger_files.COMMANDS,
     *report.COMMANDS,
     *stores.COMMANDS,
     *doctor.COMMANDS,
-    *completion.COMMANDS,
     *web.COMMANDS,
     train,
     audit,
-    certify,
 ):
     main.add_command(_command)

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from accountant._basics.safe_text import shown
-from accountant.cli import plain_text
+from accountant.cli.output import spell_out
 from accountant.errors import AccountantError, BudgetExceeded, PrecisionError
 
 # Exit codes; docs/cli.md documents them.
@@ -132,7 +132,7 @@ class Group(click.Group):
         """Run the command line and exit."""
         for stream in (sys.stdout, sys.stderr):
             # A terminal that cannot show ε still gets its answer.
-            plain_text.spell_out(stream)
+            spell_out(stream)
         try:
             code = super().main(*args, **(extra | {"standalone_mode": False}))
         except click.exceptions.NoArgsIsHelpError as error:

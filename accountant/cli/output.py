@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +13,6 @@ from typing import Any
 import click
 
 from accountant._basics.display import json_value
-from accountant.cli.plain_text import plain
 
 SYMBOLS = {"q": "q", "sigma": "σ", "steps": "steps", "epsilon": "ε", "delta": "δ"}
 
@@ -141,3 +142,76 @@ def progress(label: str, total: int) -> Iterator[Callable[[], None]]:
     ) as shown:
         task = shown.add_task(label, total=total)
         yield lambda: shown.advance(task)
+
+
+HANDLER = "accountant-plain"
+# ASCII by another name: click writes UTF-8 to every stream that calls itself ASCII.
+ASCII = "accountant_ascii"
+_SIGNS = {
+    "≤": "<=",
+    "≥": ">=",
+    "ε": "eps",
+    "δ": "delta",
+    "σ": "sigma",
+    "μ": "mu",
+    "α": "alpha",
+    "ρ": "rho",
+    "∞": "inf",
+    "×": "x",
+    "·": "*",
+    "–": "-",
+    "−": "-",
+    "→": "->",
+    "…": "...",
+    "√": "sqrt",
+    "é": "e",
+    "²": "^2",
+    "≠": "!=",
+    "≈": "~",
+    "’": "'",
+    "“": '"',
+    "”": '"',
+}
+
+
+def plain(text: str, encoding: str | None) -> str:
+    """Return ``text`` with signs spelled out that ``encoding`` does not have."""
+    try:
+        text.encode(encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return "".join(_SIGNS.get(letter, letter) for letter in text)
+    return text
+
+
+def _spell(error: UnicodeError) -> tuple[str, int]:
+    """Spell what cannot be encoded, as an error handler of codecs."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lost = error.object[error.start : error.end]
+    return "".join(_SIGNS.get(letter, "?") for letter in lost), error.end
+
+
+def spell_out(stream: Any) -> None:
+    """Let a stream spell the signs that its encoding does not have."""
+    if isinstance(stream, io.TextIOWrapper):
+        ascii_only = codecs.lookup(stream.encoding).name == "ascii"
+        stream.reconfigure(encoding=ASCII if ascii_only else None, errors=HANDLER)
+
+
+def _find(name: str) -> codecs.CodecInfo | None:
+    if name != ASCII:
+        return None
+    real = codecs.lookup("ascii")
+    return codecs.CodecInfo(
+        real.encode,
+        real.decode,
+        real.streamreader,
+        real.streamwriter,
+        real.incrementalencoder,
+        real.incrementaldecoder,
+        ASCII,
+    )
+
+
+codecs.register(_find)
+codecs.register_error(HANDLER, _spell)

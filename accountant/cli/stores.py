@@ -5,21 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from accountant._basics import files
 from accountant._basics.display import text_up
-from accountant.cli.budgets import budget_from, budget_options
 from accountant.cli.group import FAILED, Command, Group
 from accountant.cli.options import JSON, existing, written
 from accountant.cli.output import as_json as print_json
 from accountant.cli.output import counted, print_table, say
-from accountant.cli.releases import AS_MANY, COUNT, LABEL, mechanism_from, release_options
+from accountant.cli.releases import (
+    AS_MANY,
+    COUNT,
+    LABEL,
+    budget_from,
+    budget_options,
+    mechanism_from,
+    release_options,
+)
 from accountant.errors import DomainError
-from accountant.ledger import Accountant, Budget
-from accountant.store import Block, Store
+
+if TYPE_CHECKING:  # a store takes long to import, and other commands need none
+    from accountant.ledger import Accountant, Budget
+    from accountant.store import Block, Store
 
 Attached = TypeVar("Attached", bound=Callable[..., Any])
 

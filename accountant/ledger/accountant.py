@@ -15,13 +15,12 @@ from accountant.environment import to_nearest
 from accountant.errors import BudgetExceeded, DomainError, UnsupportedError
 from accountant.ledger import evaluation, plans
 from accountant.ledger.budget import Budget
-from accountant.ledger.files import Kept
+from accountant.ledger.closed import Uncopied
+from accountant.ledger.evaluation import Questions
 from accountant.ledger.history import Entry, History, entry
 from accountant.ledger.meters import Remaining
 from accountant.ledger.plans import Watch
-from accountant.ledger.queries import Questions
-from accountant.ledger.storage import Versions
-from accountant.ledger.uncopied import Uncopied
+from accountant.ledger.storage import Kept, Versions
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 

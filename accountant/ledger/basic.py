@@ -9,27 +9,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from accountant._basics.rounding import fraction_up
 from accountant.composition import Composition
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import AccountantError, UnsupportedError
 from accountant.ledger import exact_sums
+from accountant.ledger.limits import Limits
 from accountant.ledger.meters import Meter, Remaining, unspent, used_part
 from accountant.mechanisms import GDP, ZCDP, ApproximateDP, Gaussian, Laplace, PureDP
 from accountant.mechanisms.base import Mechanism
 
-if TYPE_CHECKING:
-    from accountant.ledger.budget import Budget
-
-
 Price: TypeAlias = "Callable[[Mechanism], Fraction | float]"
 
-# Digits of a decimal that its nearest double tells from all others: more were computed.
+# A double tells a decimal of this many digits from all others (Theorem L18 depends on it); a number
+# with more digits was computed.
 DIGITS = 15
-# Bits of a denominator; a longer one is rounded up to this many binary places.
-LONGEST, PLACES = 4096, 2048
+# A sum whose denominator has more bits than this is rounded up, so that sums stay quick.
+LONGEST = 4096
+# It is rounded to this many binary places: far below any capacity, so nothing else depends on it.
+PLACES = 2048
 
 
 def written(value: float) -> Fraction:
@@ -119,7 +119,7 @@ class BestOf(Meter):
     are above ε by a hair: (ε + η, δ) is (ε, δ + η).
     """
 
-    def __init__(self, inner: Meter, budget: Budget, room: float) -> None:
+    def __init__(self, inner: Meter, budget: Limits, room: float) -> None:
         super().__init__(inner.size + 2)
         self.inner, self.quick = inner, inner.quick
         self._epsilon, self._room = written(budget.epsilon), written(room)
@@ -133,8 +133,8 @@ class BestOf(Meter):
     def holds(self, sums: Sequence[int | Fraction]) -> bool:
         """Tell whether the filter holds, or the sum of the largest losses."""
         own, (total, mass) = sums[:-2], sums[-2:]
-        return fits(total, mass, self._epsilon, self._room, lambda: self.inner.beyond(own)) or (
-            self.inner.holds(own)
+        return self.inner.holds(own) or fits(
+            total, mass, self._epsilon, self._room, lambda: self.inner.beyond(own)
         )
 
     def reserve(self, menu: Sequence[tuple[Mechanism, int]]) -> None:
@@ -202,7 +202,7 @@ def _least_used(each: Remaining) -> tuple[float, bool]:
     return each.fraction, each.spent <= each.capacity
 
 
-def limit(budget: Budget) -> SumMeter | None:
+def limit(budget: Limits) -> SumMeter | None:
     """Return the meter of a budget that is one sum: pure, in ρ or in μ; None for others."""
     if budget.filter == "pure":
         return SumMeter(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -14,14 +13,11 @@ from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.ledger import evaluation, filters
 from accountant.ledger.kinds import noise_levels, packets_for
-from accountant.ledger.orders import CANDIDATES, default_orders
+from accountant.ledger.limits import CANDIDATES, LEVELS, Limits, default_orders
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import mechanism_of
 
 FILTERS = ("moments", "renyi", "gaussian", "approximate", "kinds", "non-adaptive", "pure")
-# Budgets that are neither ε nor δ: what is added up, and the letter of its limit.
-LEVELS = {"zcdp": "ρ", "gdp": "μ"}
-
 # What each filter that has a share does without one given.
 _SHARES = {"moments": 0.0625, "renyi": 0.0, "approximate": 0.5}
 
@@ -62,7 +58,7 @@ _LEVEL = checks.Argument(
 
 
 @dataclass(frozen=True)
-class Budget:
+class Budget(Limits):
     """An (ε, δ) not to be exceeded, even by mechanisms chosen after seeing earlier releases.
 
     Parameters
@@ -129,15 +125,6 @@ class Budget:
     >>> Budget(1.0).filter, Budget.rho(0.5)
     ('pure', Budget.rho(0.5))
     """
-
-    epsilon: float
-    delta: float = 0.0
-    filter: str = ""
-    orders: float | Sequence[float] | None = None
-    share: float | None = None
-    kinds: Sequence[Mechanism] | None = None
-    packets: Sequence[tuple[int, int]] | None = None
-    level: float | None = None
 
     @to_nearest
     def __post_init__(self) -> None:
@@ -264,43 +251,6 @@ class Budget:
         # Built anew: of ρ or μ, a copied nan would be equal to no other.
         return type(self), tuple(getattr(self, each.name) for each in fields(self))
 
-    @property
-    def words(self) -> str:
-        """The limit in its own unit: ε and δ, pure ε, ρ or μ."""
-        if self.level is not None:
-            return f"{LEVELS[self.filter]} = {_plain(self.level)}"
-        return f"ε = {_plain(self.epsilon)} at δ = {_plain(self.delta)}"
-
-    @property
-    def limit(self) -> tuple[str, float]:
-        """The letter of what is limited, and the limit."""
-        return ("ε", self.epsilon) if self.level is None else (LEVELS[self.filter], self.level)
-
-    @property
-    def releases_delta(self) -> float:
-        """The part of ``delta`` for the releases' own deltas."""
-        share: Any = self.share
-        return self.delta * share if share else 0.0
-
-    @property
-    def losses_delta(self) -> float:
-        """The rest of ``delta``, rounded down, for finite losses beyond ``epsilon``."""
-        rest = self.delta - self.releases_delta
-        # One rounding; without a share there is none.
-        return math.nextafter(rest, 0.0) if self.releases_delta else self.delta
-
-    def renyi_capacities(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Return the orders, and what may be spent at each, in nats, rounded down.
-
-        Each order has its own part of ``delta``; it is enough that one capacity is obeyed (L4). A
-        negative capacity is never obeyed. Only for filters that have orders.
-        """
-        orders: Any = self.orders
-        # A quotient by more than one is rounded once, perhaps up.
-        whole = self.losses_delta
-        part = whole if len(orders) == 1 else math.nextafter(whole / len(orders), 0.0)
-        return orders, tuple(renyi_conversion.capacity_lower(a, self.epsilon, part) for a in orders)
-
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
@@ -373,7 +323,3 @@ class Budget:
                 f" {self.delta!r}); got {orders!r}. Leave them out to have one chosen"
             )
         return orders
-
-
-def _plain(value: float) -> str:
-    return repr(value).replace("e-0", "e-").removesuffix(".0")

@@ -10,25 +10,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from accountant.composition.problems import symmetrised_pairs
-from accountant.errors import UnsupportedError
-from accountant.ledger import basic, exact_sums
+from accountant.errors import AccountantError, UnsupportedError
+from accountant.ledger import basic, evaluation, exact_sums
 from accountant.ledger.basic import BestOf
-from accountant.ledger.fixed_parameters import FixedMeter
-from accountant.ledger.kinds import KindsMeter
+from accountant.ledger.kinds import FixedMeter, KindsMeter
+from accountant.ledger.limits import Limits
 from accountant.ledger.meters import Meter, Remaining, unspent, used_part
 from accountant.ledger.moments import MomentsMeter, divergence
-from accountant.ledger.residue import squared_mu_beside
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair
 
-if TYPE_CHECKING:
-    from accountant.ledger.budget import Budget
-
-
 _OWN_DELTA = "δ of the releases"
+
+# Halvings of the search for the μ that a plan leaves: the last costs this part of μ at most.
+_HALVINGS = 24
 
 # Letters of a mechanism in a message.
 LONGEST_NAME = 80
@@ -42,7 +39,7 @@ class RenyiMeter(Meter):
     capacity. The last two rows are the masses at infinite loss, with a delta of their own.
     """
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Limits) -> None:
         self._orders, capacities = budget.renyi_capacities()
         super().__init__(2 * len(self._orders) + 4)
         self._units = [f"Rényi divergence of order {a!r}, in nats" for a in self._orders]
@@ -97,7 +94,7 @@ class RenyiMeter(Meter):
 class GaussianMeter(Meter):
     """The sum of μ² (Theorem L5)."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Limits) -> None:
         from accountant.calibration import calibrate_sigma
 
         super().__init__(1)
@@ -139,7 +136,7 @@ class GaussianMeter(Meter):
 class ApproximateMeter(Meter):
     """The sums of ε, ε² and δ (Theorem L7)."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Limits) -> None:
         super().__init__(3)
         self._delta = exact_sums.units(budget.releases_delta)
         self._epsilon = exact_sums.units(budget.epsilon)
@@ -194,11 +191,11 @@ class ApproximateMeter(Meter):
         return _remaining(*max(min(rows), scarcer))
 
 
-def meter(budget: Budget) -> Meter:
+def meter(budget: Limits) -> Meter:
     """Return a fresh meter for ``budget``: of its one sum, or the best of its filter and a sum."""
     if (one := basic.limit(budget)) is not None:
         return one
-    kinds: dict[str, Callable[[Budget], Meter]] = {
+    kinds: dict[str, Callable[[Limits], Meter]] = {
         "moments": MomentsMeter,
         "renyi": RenyiMeter,
         "gaussian": GaussianMeter,
@@ -210,7 +207,7 @@ def meter(budget: Budget) -> Meter:
     return BestOf(kinds[budget.filter](budget), budget, budget.releases_delta)
 
 
-def exact(budget: Budget) -> Meter:
+def exact(budget: Limits) -> Meter:
     """Return a fresh meter of what was fixed in advance, by exact composition or its one sum."""
     if (one := basic.limit(budget)) is not None:
         return one
@@ -251,6 +248,36 @@ def _squared_mu(mechanism: Mechanism, pair: DominatingPair) -> Fraction:
             ' Gaussian filter cannot charge it. Use filter="renyi"'
         )
     return Fraction(mu) ** 2
+
+
+def squared_mu_beside(
+    menu: Sequence[tuple[Mechanism, int]], epsilon: float, delta: float
+) -> Fraction | None:
+    """Return a sum of μ² that the product with a menu certifies within (ε, δ); None for no plan.
+
+    The product of the menu's pairs and one Gaussian pair is composed exactly; its profile grows
+    with μ, so the largest μ is searched for, and the last composition that fits counts.
+    """
+    from accountant.calibration import calibrate_sigma
+    from accountant.mechanisms import Gaussian
+
+    relation = menu[0][0].relation
+
+    def fits(sigma: float | None) -> bool:
+        rest = () if sigma is None else ((Gaussian(sigma, relation=relation), 1),)
+        try:
+            return evaluation.epsilon((*menu, *rest), delta) <= epsilon
+        except AccountantError:
+            return False  # what could not be certified is too dear
+
+    if not fits(None):
+        return None
+    alone = calibrate_sigma(epsilon, delta)
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if fits(alone / middle) else (low, middle)
+    return 1 / Fraction(alone / low) ** 2 if low > 0.0 else Fraction(0)
 
 
 def _variance_lower(epsilon: float, delta: float) -> float:

@@ -21,8 +21,8 @@ from accountant.errors import DomainError, UnsupportedError
 from accountant.ledger import filters
 from accountant.ledger.basic import written
 from accountant.ledger.budget import Budget
-from accountant.ledger.record_kinds import RecordKinds
-from accountant.ledger.uncopied import Uncopied
+from accountant.ledger.closed import Uncopied
+from accountant.ledger.kinds import RecordKinds
 
 Mask: TypeAlias = "NDArray[np.bool_]"
 

@@ -1,4 +1,4 @@
-"""The meter for kinds fixed in advance, of which any number may be released in any order."""
+"""Meters of what was fixed in advance: kinds, released in any number and order, or everything."""
 
 from __future__ import annotations
 
@@ -6,29 +6,34 @@ import contextlib
 import functools
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from accountant import checks
+from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import fraction_up
 from accountant.analyses.adaptive_counts import Lattice, Packet, capacity, lattice_for
 from accountant.composition.problems import symmetrised_pairs
-from accountant.errors import DomainError, PrecisionError, UnsupportedError
-from accountant.ledger.fixed_parameters import FixedMeter
-from accountant.ledger.meters import Meter, Remaining, unspent
+from accountant.errors import AccountantError, DomainError, PrecisionError, UnsupportedError
+from accountant.ledger import basic, evaluation
+from accountant.ledger.evaluation import dp_sgd_step
+from accountant.ledger.limits import Limits
+from accountant.ledger.meters import Meter, Remaining, largest, unspent
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair, has_pld
 from accountant.relations import NeighbouringRelation
 
-if TYPE_CHECKING:
-    from accountant.ledger.budget import Budget
-
-
-# Into how many units the whole budget is divided, at most: more are finer and take longer, in
-# proportion to the kinds. From a half on that number is taken which rounds the packets least.
-_UNITS, _FEWEST, _WORK = 832, 416, 6656
-
-# The most units of a packet.
+# The whole budget is divided into at most this many units: more are finer and take longer. Any
+# number is sound, as the capacity is certified for it.
+_UNITS = 832
+# With many kinds the work is held down by fewer units, but never fewer than these.
+_FEWEST = 416
+# The number of kinds times that of units stays below this, which takes some seconds.
+_WORK = 6656
+# No packet has more units; only the search for packets becomes longer with more.
 _LARGEST = 16
-
 # A packet holds no more releases; more would need too fine a lattice.
 _MOST_RELEASES = 1 << 12
 
@@ -44,7 +49,7 @@ class Level(NamedTuple):
 class KindsMeter(Meter):
     """Counts of each kind, paid in packets; the units of all packets are bounded (Theorem L13)."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Limits) -> None:
         self._levels = levels_of(budget)
         self._target = budget.epsilon, budget.delta
         super().__init__(len(self._levels))
@@ -90,7 +95,7 @@ class KindsMeter(Meter):
         return sum(-(-count // level.releases) * level.units for count, level in pairs)
 
 
-def levels_of(budget: Budget) -> tuple[Level, ...]:
+def levels_of(budget: Limits) -> tuple[Level, ...]:
     """Return the kinds of a budget and how each is paid."""
     kinds: Any = budget.kinds
     packets: Any = budget.packets
@@ -208,3 +213,154 @@ def noise_levels(low: float, high: float) -> Iterable[float]:
     count = min(24, math.ceil(math.log(high / low) / math.log(1.04)) + 1) if high > low else 1
     for k in range(count):
         yield min(low * (high / low) ** (k / max(count - 1, 1)), high) if k else low
+
+
+class FixedMeter(Meter):
+    """Compose everything, and compare ε at the budget's δ.
+
+    One composition costs more than a sum, so after a mechanism was admitted twice as many of it are
+    tried at once: a run of n equal steps costs about log n compositions. That is sound: what fits
+    as a whole fits in parts, which are a post-processing of the whole.
+    """
+
+    quick = False
+
+    def __init__(self, epsilon: float, delta: float) -> None:
+        super().__init__(0)
+        self._epsilon, self._delta = epsilon, delta
+        self._counts: dict[Mechanism, int] = {}
+        self._known: tuple[Mechanism | None, int] = (None, 0)
+
+    def cost(self, mechanism: Mechanism) -> tuple[int, ...]:
+        """Return nothing: a composition is not a sum."""
+        return ()
+
+    def holds(self, sums: Sequence[int]) -> bool:
+        """Tell nothing about sums; :meth:`admits` composes."""
+        return not sums
+
+    def admits(self, charges: Sequence[tuple[Mechanism, int]]) -> bool:
+        """Tell whether the composition with all ``charges`` is within the budget."""
+        if len(charges) != 1:
+            return self._fits(charges)
+        mechanism, count = charges[0]
+        if self._known[0] == mechanism and count <= self._known[1]:
+            return True
+        if not self._fits(charges):
+            return False
+        ahead = 2 * (self._counts.get(mechanism, 0) + count)
+        self._known = mechanism, ahead if self._surely_fits([(mechanism, ahead)]) else count
+        return True
+
+    def add(self, charges: Sequence[tuple[Mechanism, int]]) -> None:
+        """Add charges, without asking."""
+        for mechanism, count in charges:
+            self._counts[mechanism] = self._counts.get(mechanism, 0) + count
+            known, ahead = self._known
+            self._known = (mechanism, ahead - count) if known == mechanism else (None, 0)
+
+    def affordable(self, mechanism: Mechanism) -> int:
+        """Return a count that will be admitted, at most 2**53: the largest found by bisection."""
+        found = largest(lambda n: self._surely_fits([(mechanism, n)]))
+        known, ahead = self._known
+        # Kept: asked anew, the composition may answer with other last digits, and shorter ones
+        # with a wider bracket. What was promised is admitted, at once or in parts.
+        found = max(found, ahead) if known == mechanism else found
+        self._known = mechanism, found
+        return found
+
+    def epsilon_after(self, charges: Sequence[tuple[Mechanism, int]]) -> float:
+        """Return the ε of the composition."""
+        return self._epsilon_of(self._with(charges))
+
+    def remaining(self) -> Remaining:
+        """Describe ε at the budget's δ."""
+        spent = self._epsilon_of(tuple(self._counts.items()))
+        used = spent / self._epsilon
+        used = math.nextafter(used, math.inf) if used > 0.0 else 0.0
+        unit = f"ε at delta = {self._delta!r}, in nats"
+        return Remaining(spent, self._epsilon, unit, unspent(used))
+
+    def _surely_fits(self, charges: Sequence[tuple[Mechanism, int]]) -> bool:
+        """Tell whether charges nobody has asked for yet would fit; no if it cannot be computed."""
+        try:
+            return self._fits(charges)
+        except (AccountantError, ArithmeticError, MemoryError):
+            return False
+
+    def _fits(self, charges: Sequence[tuple[Mechanism, int]]) -> bool:
+        counts = self._with(charges)
+        # A sum of decimals is exact, and δ pays for a hair (Theorem L18).
+        if basic.fits(*basic.summed(counts), basic.written(self._epsilon), Fraction(self._delta)):
+            return True
+        # In positive form: what could not be certified is too dear.
+        return evaluation.epsilon(counts, self._delta) <= self._epsilon
+
+    def _epsilon_of(self, counts: tuple[tuple[Mechanism, int], ...]) -> float:
+        return min(evaluation.epsilon(counts, self._delta), basic.basic_epsilon(counts))
+
+    def _with(self, charges: Sequence[tuple[Mechanism, int]]) -> tuple[tuple[Mechanism, int], ...]:
+        counts = dict(self._counts)
+        for mechanism, count in charges:
+            counts[mechanism] = counts.get(mechanism, 0) + count
+        return tuple(counts.items())
+
+
+class RecordKinds:
+    """The kinds of a budget, for many records at once (Theorem L16)."""
+
+    def __init__(self, budget: Limits) -> None:
+        self._levels = levels_of(budget)
+        if any(
+            level.kind.relation is not NeighbouringRelation.ADD_OR_REMOVE for level in self._levels
+        ):
+            raise DomainError(
+                "kinds must have the relation add-or-remove for individual accounting; got"
+                f" {budget!r:.160}"
+            )
+        self.capacity = certified(self._levels, budget.epsilon, budget.delta)
+
+    def __len__(self) -> int:
+        return len(self._levels)
+
+    def units(self, counts: FloatArray) -> FloatArray:
+        """Return the units of the packets that hold ``counts``, of shape (kinds, n)."""
+        # Exact: what is beyond 2**40 releases is beyond any capacity.
+        return np.asarray(
+            sum(
+                np.ceil(row / level.releases) * level.units
+                for row, level in zip(counts, self._levels, strict=True)
+            )
+        )
+
+    def releases(self, norms: FloatArray, sigma: float, probability: float) -> FloatArray:
+        """Return one release of the cheapest kind that dominates each contribution.
+
+        The shape is (kinds, n); a contribution that no kind dominates has infinitely many.
+        """
+        counts = np.zeros((len(self), *norms.shape))
+        if probability == 0.0 or sigma == math.inf:
+            return counts
+        waiting = norms > 0.0
+        by_price = sorted(range(len(self)), key=lambda j: self._price(j))
+        for j in by_price:
+            fitting = waiting & (norms <= self._largest(j, sigma, probability))
+            counts[j, fitting] = 1.0
+            waiting &= ~fitting
+        counts[0, waiting] = np.inf
+        return counts
+
+    def _price(self, index: int) -> Fraction:
+        level = self._levels[index]
+        return Fraction(level.units, level.releases)
+
+    def _largest(self, index: int, sigma: float, probability: float) -> float:
+        """Return the largest norm whose release is a post-processing of a kind; -1 if none."""
+        kind = self._levels[index].kind
+        parts = [pair.gaussian_part for pair in kind.pairs()]
+        noises = [part.noise_multiplier for part in parts if part is not None]
+        if len(noises) < len(parts) or not 0.0 < max(noises) < math.inf:
+            return -1.0
+        if not dominates(kind, dp_sgd_step(max(noises), probability)):
+            return -1.0
+        return -fraction_up(-Fraction(sigma) / Fraction(max(noises)))

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,12 +15,10 @@ from accountant.analyses.moments import is_within, truncated, used
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import PrecisionError, UnsupportedError
 from accountant.ledger import exact_sums
+from accountant.ledger.limits import Limits
 from accountant.ledger.meters import Meter, Remaining, least, unspent, used_part
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair, has_pld
-
-if TYPE_CHECKING:
-    from accountant.ledger.budget import Budget
 
 
 class MomentsMeter(Meter):
@@ -30,7 +28,7 @@ class MomentsMeter(Meter):
     beyond them.
     """
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Limits) -> None:
         self._target = _target(budget)
         self._size = len(self._target.below) + 2
         super().__init__(2 * self._size)
@@ -114,7 +112,7 @@ class _Price(NamedTuple):
     beyond: float
 
 
-def _target(budget: Budget) -> _Target:
+def _target(budget: Limits) -> _Target:
     orders, capacities = budget.renyi_capacities()
     below = tuple(a - 1.0 for a in orders)  # exact
     rows = zip(below, capacities, strict=True)

@@ -21,9 +21,11 @@ from accountant.mechanisms import Gaussian
 from accountant.mechanisms.base import Mechanism
 from accountant.sampling import PoissonSampled
 
-# Of the noise, or the batch, that would fit: how far it is looked for, and how closely.
-MOST_DOUBLINGS, HALVINGS = 8, 7
-# Kinds of releases of which a message asks what ε they would need.
+# The noise, the batch or the ε that would fit is looked for up to this many doublings away.
+MOST_DOUBLINGS = 8
+# It is narrowed by this many halvings, to one percent: a message shows three digits.
+HALVINGS = 7
+# A message asks what ε would be needed for no more kinds of releases, which would take seconds.
 MOST_KINDS = 8
 
 
@@ -155,8 +157,6 @@ def allowances(
     watch: Watch, budget: Budget, counts: Sequence[tuple[Mechanism, int]], mechanism: Mechanism
 ) -> dict[str, int]:
     """Return how many releases each filter would allow after ``counts``, where it can say."""
-    from accountant.ledger.budget import Budget
-
     found = {}
     if not counts:
         found["plan"] = watch.left(mechanism) + watch.plannable(mechanism)
@@ -238,8 +238,6 @@ def _needed(budget: Budget, counts: Sequence[tuple[Mechanism, int]]) -> float:
 
     The prices of moments depend on ε, so this asks budgets; for a few kinds of releases only.
     """
-    from accountant.ledger.budget import Budget
-
     if budget.filter != "moments" or len(counts) > MOST_KINDS:
         return math.inf
 

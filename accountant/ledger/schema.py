@@ -17,6 +17,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from accountant import mechanisms
 from accountant.errors import (
     AccountantError,
     ArgumentTypeError,
@@ -24,6 +25,7 @@ from accountant.errors import (
     LedgerError,
     UnsupportedError,
 )
+from accountant.ledger import evaluation
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 
@@ -143,10 +145,7 @@ def _registry() -> dict[str, type[Mechanism]]:
 
 @functools.lru_cache(maxsize=1)
 def _built_in() -> dict[str, type[Mechanism]]:
-    from accountant import mechanisms
-    from accountant.ledger import evaluation
-
-    known = dict(evaluation.WRAPPERS())
+    known = dict(evaluation.WRAPPERS)
     for name in mechanisms.__all__:
         kind = getattr(mechanisms, name)
         if _is_mechanism(kind):

@@ -12,7 +12,7 @@ from accountant.plots.pictures import (
     samplers,
     tradeoff,
 )
-from accountant.plots.saved import save, save_curve, save_tradeoff
+from accountant.plots.style import save, save_curve, save_tradeoff
 
 __all__ = [
     "calibration_map",

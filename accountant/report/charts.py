@@ -10,8 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-WIDTH, HEIGHT = 640, 340
-LEFT, RIGHT, TOP, BOTTOM = 84, 38, 14, 58
+# The picture's size, in units of the page's pixels.
+WIDTH = 640
+HEIGHT = 340
+# The margins around the axes hold the numbers and the words beside them.
+LEFT = 84
+RIGHT = 38
+TOP = 14
+BOTTOM = 58
 
 
 @dataclass(frozen=True)

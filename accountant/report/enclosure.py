@@ -13,9 +13,12 @@ from accountant.errors import AccountantError
 from accountant.ledger import Accountant
 from accountant.report.numbers import Row
 
-# Kinds of releases whose certificate takes about a second, bytes that a page can hold, and
-# characters of a reason.
-MOST_KINDS, MOST_BYTES, LONGEST = 50, 50_000, 400
+# The certificate of more kinds of releases than this would take over a second: none is made.
+MOST_KINDS = 50
+# A page encloses no certificate of more bytes.
+MOST_BYTES = 50_000
+# The reason for a missing certificate is cut after this many characters.
+LONGEST = 400
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,14 @@ from itertools import pairwise
 
 from accountant.analyses.gdp import delta_ends
 
-# What a value of erfc is trusted to, with the roundings of its argument, up to FARTHEST.
-TRUST, FARTHEST = 1e-12, 26.0
-# The search for μ: bisections, and tangents tried on each piece.
-HALVINGS, TANGENTS = 40, 12
+# A value of erfc is trusted to this share, with the roundings of its argument (R3 depends on it).
+TRUST = 1e-12
+# Beyond this argument erfc is not trusted at all.
+FARTHEST = 26.0
+# μ is found by this many bisections, to the last digits of a double.
+HALVINGS = 40
+# This many tangents are tried on each piece; more would make μ smaller by less than one percent.
+TANGENTS = 12
 # Added to the regret: sums and quotients of numbers of size one, each rounded a few times.
 SLACK = 1e-9
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from accountant._basics.display import json_value, text_down, text_up
 from accountant.errors import UnsupportedError
-from accountant.report import answers, charts, facts, proofs
+from accountant.report import answers, charts, facts
 from accountant.report.charts import Axis, Chart, Series
 from accountant.report.contents import Contents
 
@@ -70,7 +70,7 @@ def _view(statement: Contents, places: tuple[tuple[float, float], ...] = ()) -> 
         "start": nearest,
         "answers": answers.summary(statement),
         "evaluation": answers.evaluation(statement),
-        "proofs": proofs.proofs(statement.theorems, statement.deployment.documentation),
+        "proofs": facts.proofs(statement.theorems, statement.deployment.documentation),
         "steps_words": _steps_words(statement),
         "certify": answers.certify(statement),
         "larger": _larger_words(statement),

@@ -17,6 +17,7 @@ import numpy as np
 
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import up
+from accountant._basics.tolerances import relative_width
 from accountant.analyses.gdp import compose_gdp
 from accountant.bounds import Bounds
 from accountant.composition import Composition, composed
@@ -36,10 +37,18 @@ MANY_EPSILONS = tuple(k / 8.0 for k in range(64))
 EPSILONS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)
 # How far beyond the ε of the statement points are of use.
 FARTHEST = 2.0
-# Pieces up to the ε of the statement, for the summary μ; the same if an answer takes longer.
-MANY_PIECES, FEW_PIECES = 96, 24
-# Limits on the number of different releases for one answer, and for many answers.
-MOST, MOST_OFTEN = 520, 70
+# The relative width of the brackets of points where they come from grids: what is read off their
+# chords has errors of percents. Only speed depends on it.
+POINTS_WIDTH = 1e-4
+# The profile is known at this many evenly spaced ε up to that of the statement: with more, the μ of
+# the summary and its regret become smaller.
+MANY_PIECES = 96
+# The same where an answer takes longer.
+FEW_PIECES = 24
+# More different releases than this are rounded for one answer; only speed depends on it.
+MOST = 520
+# More than this are rounded for many answers.
+MOST_OFTEN = 70
 # An answer about one more kind of release takes so much longer where some are not Gaussian.
 SLOWER = 32
 # Plain Gaussian noise is joined where its multiplier is in between: beyond, sums of doubles vanish.
@@ -101,16 +110,12 @@ class Spending:
     def epsilon_bounds(self, delta: float) -> Bounds:
         """Bracket ε(delta)."""
         bounds = self.above.epsilon_bounds(delta)
-        lower, upper = bounds.lower, bounds.upper
+        lower, upper = float(bounds.lower), float(bounds.upper)
         if self.rounded:
-            lower = self.below.epsilon_bounds(delta).lower
+            lower = float(self.below.epsilon_bounds(delta).lower)
         if delta == 0.0:
-            upper = min(float(upper), basic_epsilon(self.counts))  # decimals, rounded once
-        return Bounds(min(float(lower), float(upper)), upper)
-
-    def epsilon(self, delta: float) -> float:
-        """Bound ε(delta) from above."""
-        return float(self.above.epsilon_bounds(delta).upper)
+            upper = min(upper, basic_epsilon(self.counts))  # decimals, rounded once
+        return Bounds(min(lower, upper), upper)
 
     @property
     def deltas(self) -> tuple[float, ...]:
@@ -133,10 +138,11 @@ class Spending:
         return [self._point(epsilon) for epsilon in sorted(epsilons)]
 
     def _point(self, epsilon: float) -> Point:
-        bounds = self.above.delta_bounds(epsilon)
-        lower, upper = float(bounds.lower), float(bounds.upper)
-        if self.rounded:
-            lower = min(float(self.below.delta_bounds(epsilon).lower), upper)
+        with relative_width(POINTS_WIDTH):  # finer grids move no digit of what is read off them
+            bounds = self.above.delta_bounds(epsilon)
+            lower, upper = float(bounds.lower), float(bounds.upper)
+            if self.rounded:
+                lower = min(float(self.below.delta_bounds(epsilon).lower), upper)
         return Point(epsilon, lower, upper)
 
     @cached_property

@@ -28,7 +28,8 @@ OTHERS = 5.0
 # The stored rests have four decimals.
 STORED = 1e-4
 # Sine and cosine of the core are relative up to π/4, absolute up to 2^20.
-QUARTER, MOST_ANGLE = 0.785, 2.0**20
+QUARTER = 0.785
+MOST_ANGLE = 2.0**20
 
 
 class Truths(NamedTuple):

@@ -20,9 +20,10 @@ from accountant.mechanisms import Gaussian, Laplace, RandomizedResponse
 
 Row: TypeAlias = dict[str, Any]
 DIRECTIONS = {"remove": core.REMOVE, "add": core.ADD}
-# A bracket this wide is none: something is broken, though not unsafe. Smaller values than LEAST are
-# not told from zero.
-WIDEST, LEAST = 1e-3, 1e-250
+# A bracket this wide is none: something is broken, though not unsafe.
+WIDEST = 1e-3
+# Smaller values than this are not told from zero.
+LEAST = 1e-250
 
 
 @lru_cache(maxsize=1)

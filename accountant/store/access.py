@@ -14,18 +14,15 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from accountant.errors import DomainError, LedgerConflict, LedgerError
-from accountant.store.database import Database
+from accountant.store.database import Database, Trouble
 
 T = TypeVar("T")
 
-# Seconds between two attempts, where others write: who has waited longer asks more often, so that
-# nobody is passed for long; and seldom when the wait is no longer for one of many short turns.
-_SOON, _OFTEN, _SELDOM = 0.001, 0.0003, 0.005
-_HURRY, _LONG = 0.01, 1.0
+# Seconds before the second attempt; each later pause is twice as long, up to the longest.
+_FIRST_PAUSE = 0.01
+_LONGEST_PAUSE = 0.5
 # Interruptions that are borne around a fork.
 _TIMES = 9
-# And where the connection was lost.
-_LATER, _LATEST = 0.01, 0.5
 
 
 class Access:
@@ -78,7 +75,7 @@ class Access:
 
     def _attempts(self, work: Callable[[], T], unknown: str, deadline: float) -> T:
         base, process = self._database, self._process
-        began, pause, doubt = time.monotonic(), _LATER, ""
+        pause, doubt = _FIRST_PAUSE, ""
         while True:
             try:
                 base.connect(deadline)
@@ -91,9 +88,9 @@ class Access:
                 if os.getpid() != process:
                     raise LedgerError("this process was forked in the middle of a call") from error
                 doubt = unknown if base.may_have_written() else doubt
-                busy = base.is_busy(error)
-                self._raise_final(error, doubt, busy)
-                if not busy:
+                trouble = base.trouble(error)
+                _raise_final(error, trouble, doubt)
+                if trouble == "lost":
                     base.close()
                 now = time.monotonic()
                 if not now < deadline:
@@ -101,26 +98,8 @@ class Access:
                         f"the database of this store could not be used for {self._timeout:g} s"
                         f" ({error}){doubt or '. Nothing was written' * bool(unknown)}"
                     ) from error
-            if busy:
-                wait = max(_OFTEN, _SOON * (1.0 - (now - began) / _HURRY))
-                wait = wait if now - began < _LONG else _SELDOM
-            else:
-                wait = pause
-                pause = min(2 * pause, _LATEST)
-            time.sleep(min(wait, max(deadline - now, 0.0)))
-
-    def _raise_final(self, error: BaseException, doubt: str, busy: bool) -> None:
-        """Raise what a further attempt would not change."""
-        base = self._database
-        if base.is_too_many(error):
-            raise DomainError(
-                "count must keep the total of one mechanism in a block within 2**53"
-            ) from error
-        if busy or base.is_lost(error):
-            return
-        if base.is_own(error):
-            raise LedgerError(f"the database of this store says: {error}{doubt}") from error
-        raise error
+            time.sleep(min(pause, max(deadline - now, 0.0)))
+            pause = min(2.0 * pause, _LONGEST_PAUSE)
 
     # Forks
 
@@ -150,6 +129,18 @@ class Access:
         self._database.abandon()
         self._lock = threading.RLock()
         self._holder, self._paused, self._process = 0, 0, os.getpid()
+
+
+def _raise_final(error: BaseException, trouble: Trouble | None, doubt: str) -> None:
+    """Raise what a further attempt would not change."""
+    if trouble == "count":
+        raise DomainError(
+            "count must keep the total of one mechanism in a block within 2**53"
+        ) from error
+    if trouble in ("missing", "other"):
+        raise LedgerError(f"the database of this store says: {error}{doubt}") from error
+    if trouble is None:
+        raise error
 
 
 _OPEN: weakref.WeakSet[Access] = weakref.WeakSet()

@@ -1,11 +1,13 @@
-"""Addresses of blocks: tenant/dataset/block, in words that need no quoting anywhere."""
+"""Addresses of blocks, tenant/dataset/block, in words that need no quoting; and finding them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from accountant.errors import ArgumentTypeError, DomainError
+from accountant.store.database import Database, Query
 
 # The block of all people: where there is one, it is charged with every other (Theorem B3).
 EVERYONE = "everyone/all/all"
@@ -56,3 +58,41 @@ def _matched(name: str, value: object, form: re.Pattern[str], must: str) -> str:
     if not form.fullmatch(value):
         raise DomainError(f"{name} {must}; got {value!r:.200}")
     return value
+
+
+def runs(numbers: Iterable[int]) -> list[list[int]]:
+    """Write increasing numbers as [first, last] of each run."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return found
+
+
+def blocks_of(body: dict[str, Any]) -> Iterator[int]:
+    """Return the numbers of the blocks that a row of the journal names."""
+    for first, last in body["blocks"]:
+        yield from range(first, last + 1)
+
+
+def find(database: Database, named: Sequence[str]) -> Query:
+    """Return the condition on blocks ``b`` of addresses and patterns, and its values."""
+    exact = [name for name in named if not name.endswith("/*")]
+    conditions: list[str] = []
+    values: list[object] = []
+    if exact:
+        condition, found = database.among("b.address", exact)
+        conditions.append(condition)
+        values += found
+    for name in named:
+        if name.endswith("/*"):
+            conditions.append("b.address >= ? AND b.address < ?")
+            values += range_of(name)
+    return " OR ".join(conditions), tuple(values)
+
+
+def range_of(pattern: str) -> tuple[str, str]:
+    """Return what the addresses of a pattern are not below, and what they are below."""
+    return pattern[:-1], pattern[:-2] + "0"  # in ASCII the digit 0 follows the slash

@@ -11,9 +11,8 @@ from accountant.ledger.history import Entry
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 from accountant.store import texts
-from accountant.store.addresses import EVERYONE, siblings
-from accountant.store.charges import find, range_of, runs
-from accountant.store.transaction import Transaction
+from accountant.store.addresses import EVERYONE, find, range_of, runs, siblings
+from accountant.store.journal import Transaction
 
 # Records of a ledger in one row of the journal.
 _ROW = 4096

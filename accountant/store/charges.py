@@ -1,25 +1,28 @@
-"""Charges and reservations: one turn decides about all blocks of a release."""
+"""Charges, reservations and plans: one turn decides about all blocks of a release."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from accountant.errors import DomainError, LedgerConflict, UnsupportedError
+from accountant.errors import BudgetExceeded, DomainError, LedgerConflict, UnsupportedError
 from accountant.ledger.history import Entry
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 from accountant.store import decisions, texts
-from accountant.store.addresses import EVERYONE, siblings
-from accountant.store.database import Database
-from accountant.store.decisions import Case, Counts, Held
-from accountant.store.refusal import BlockExceeded
-from accountant.store.transaction import Query, Transaction
+from accountant.store.addresses import EVERYONE, find, range_of, runs, siblings
+from accountant.store.decisions import BlockExceeded, Case, Counts, Held
+from accountant.store.journal import Transaction
 
 _BLOCKS = (
     "SELECT b.id, b.address, g.text, b.relation, b.planned"
-    " FROM accountant_blocks b LEFT JOIN accountant_budgets g ON g.id = b.budget"
+    " FROM accountant_blocks b LEFT JOIN accountant_budgets g ON g.id = b.budget WHERE"
+)
+_HELD = (
+    "SELECT a.block, a.kind, a.held, k.text FROM accountant_blocks b"
+    " JOIN accountant_accounts a ON a.block = b.id JOIN accountant_kinds k ON k.id = a.kind"
+    " WHERE a.held > 0 AND"
 )
 _KINDS = "SELECT id, text FROM accountant_kinds WHERE"
 
@@ -76,63 +79,30 @@ class State(NamedTuple):
         return next((number for number, known in self.kinds.items() if known == text), None)
 
 
-def runs(numbers: Iterable[int]) -> list[list[int]]:
-    """Write increasing numbers as [first, last] of each run."""
-    found: list[list[int]] = []
-    for number in numbers:
-        if found and found[-1][1] == number - 1:
-            found[-1][1] = number
-        else:
-            found.append([number, number])
-    return found
-
-
-def blocks_of(body: dict[str, Any]) -> Iterator[int]:
-    """Return the numbers of the blocks that a row of the journal names."""
-    for first, last in body["blocks"]:
-        yield from range(first, last + 1)
-
-
-def find(database: Database, named: Sequence[str]) -> Query:
-    """Return the condition on blocks ``b`` of addresses and patterns, and its values."""
-    exact = [name for name in named if not name.endswith("/*")]
-    conditions: list[str] = []
-    values: list[object] = []
-    if exact:
-        condition, found = database.among("b.address", exact)
-        conditions.append(condition)
-        values += found
-    for name in named:
-        if name.endswith("/*"):
-            conditions.append("b.address >= ? AND b.address < ?")
-            values += range_of(name)
-    return " OR ".join(conditions), tuple(values)
-
-
-def range_of(pattern: str) -> tuple[str, str]:
-    """Return what the addresses of a pattern are not below, and what they are below."""
-    return pattern[:-1], pattern[:-2] + "0"  # in ASCII the digit 0 follows the slash
-
-
 def state(turn: Transaction, request: Request) -> State:
-    """Take the turn, and read all that a decision needs: to a server, in one round trip."""
-    where, values = find(turn.database, request.named)
-    where = f"{where} OR b.address = '{EVERYONE}'"
-    accounts = f"accountant_blocks b JOIN accountant_accounts a ON a.block = b.id WHERE ({where})"
-    written = texts.digest(texts.text_of_mechanism(request.entry.mechanism))
-    earlier, blocks, held, kinds = turn.open(
+    """Take the turn, and read all that a decision needs: to a server, in one round trip.
+
+    A kind that no block of these holds, or a plan, is one more question.
+    """
+    where, values = find(turn.database, (*request.named, EVERYONE))
+    earlier, blocks, held = turn.open(
         ("SELECT seq, action, body FROM accountant_journal WHERE key = ?", (request.key,)),
-        (f"{_BLOCKS} WHERE {where} ORDER BY b.id", values),
-        (f"SELECT a.block, a.kind, a.held FROM {accounts} AND a.held > 0 ORDER BY 1, 2", values),
-        (f"{_KINDS} digest = ? OR id IN (SELECT a.kind FROM {accounts})", (written, *values)),
+        (f"{_BLOCKS} {where} ORDER BY b.id", values),
+        (f"{_HELD} ({where}) ORDER BY 1, 2", values),
     )
-    for planned in {row[-1] for row in blocks}:
-        for kind, _, _ in json.loads(planned):
-            kinds += turn.ask(f"{_KINDS} id = ?", kind)
     found: dict[int, tuple[tuple[int, int], ...]] = {}
-    for block, kind, count in held:
+    kinds: dict[int, str] = {}
+    for block, kind, count, text in held:
         found[block] = (*found.get(block, ()), (kind, count))
-    return State(earlier, [Held(*row) for row in blocks], found, dict(kinds))
+        kinds[kind] = text
+    for planned in {row[-1] for row in blocks}:
+        for kind, _, _ in decisions.plan_of(planned):
+            if kind not in kinds:
+                kinds |= dict(turn.ask(f"{_KINDS} id = ?", kind))
+    wanted = texts.text_of_mechanism(request.entry.mechanism)
+    if wanted not in kinds.values():
+        kinds |= dict(turn.ask(f"{_KINDS} digest = ?", texts.digest(wanted)))
+    return State(earlier, [Held(*row) for row in blocks], found, kinds)
 
 
 def decide(turn: Transaction, request: Request) -> Decision:
@@ -156,7 +126,8 @@ def decide(turn: Transaction, request: Request) -> Decision:
             decisions.admits(case)
     for case, block in cases.items():
         if not decisions.admits(case):
-            return refuse(turn, request, found, _refusal(found, block, item))
+            row = refuse(turn, request, found, block)
+            return Decision(row, refused=decisions.refusal(block.address, found.case(block), item))
     until = 0 if request.lease is None else turn.now + request.lease
     kind = kind_of(turn, item.mechanism, found)
     body = contents(request, found, kind)
@@ -176,13 +147,13 @@ def decide(turn: Transaction, request: Request) -> Decision:
     return Decision(row, until)
 
 
-def refuse(turn: Transaction, request: Request, found: State, why: BlockExceeded) -> Decision:
-    """Journal a refusal."""
+def refuse(turn: Transaction, request: Request, found: State, block: Held) -> int:
+    """Journal a refusal; return its row. What it says is found out when the turn has ended."""
     kind = kind_of(turn, request.entry.mechanism, found)
-    body = contents(request, found, kind) | {"refused": why.block, "key": request.key}
+    body = contents(request, found, kind) | {"refused": block.address, "key": request.key}
     row = turn.append("refuse", body)
     turn.close()
-    return Decision(row, refused=why)
+    return row
 
 
 def kind_of(turn: Transaction, mechanism: Mechanism, found: State) -> int:
@@ -284,9 +255,62 @@ def _cases(found: State, item: Entry) -> dict[Case, Held]:
     return cases
 
 
-def _refusal(found: State, block: Held, item: Entry) -> BlockExceeded:
+def plan(turn: Transaction, request: Request, most: bool) -> tuple[Decision, int]:
+    """Plan a mechanism on all blocks; return how many: for ``most`` what all of them allow."""
+    item = request.entry
+    found = state(turn, request)
+    if found.earlier:
+        count = json.loads(found.earlier[0][2])["entries"][0][1] if most else item.count
+        made = request._replace(entry=_counted(item, count))
+        return again(turn, made, found), count
+    require_all(request.named, found.blocks)
+    relation = common_relation(turn, found.blocks, item.mechanism)
+    known: dict[Case, int] = {}
+    for block in found.blocks:
+        case = _fresh(found, block)
+        if case not in known:
+            known[case] = _plannable(case, item, most)
+        if not known[case]:
+            row = refuse(turn, request, found, block)
+            return Decision(row, refused=decisions.refused_plan(block.address, case, item)), 0
+    count = min(known.values())
+    made = request._replace(entry=_counted(item, count))
+    kind = kind_of(turn, item.mechanism, found)
+    row = turn.append("plan", contents(made, found, kind), request.key)
+    for block in found.blocks:
+        planned = [*decisions.plan_of(block.planned), (kind, count, item.label)]
+        turn.later(
+            "UPDATE accountant_blocks SET planned = ?, relation = ? WHERE id = ?",
+            (texts.compact(planned), relation, block.id),
+        )
+    turn.close()
+    return Decision(row), count
+
+
+def _counted(item: Entry, count: int) -> Entry:
+    return type(item)(item.mechanism, count, item.label, item.time)
+
+
+def _fresh(found: State, block: Held) -> Case:
+    """Return what decides about a block that was charged nothing yet."""
     case = found.case(block)
-    assert case is not None
-    asked = ((item.mechanism, item.count),)
-    message, left = decisions.refusal(block.address, case, asked)
-    return BlockExceeded(message, block.address, left, ((repr(item.mechanism), item.count),))
+    if case is None:
+        raise DomainError(f"plan needs a budget; block {block.address} has none")
+    if case.counts:
+        raise UnsupportedError(
+            f"plan comes before the first release of block {block.address}: what is planned after"
+            " it may depend on it. Charge releases as they come"
+        )
+    return case
+
+
+def _plannable(case: Case, item: Entry, most: bool) -> int:
+    """Return how many of the releases a budget allows beside a plan; 0 for fewer than asked."""
+    watch = decisions.watch(case)
+    if most:
+        return watch.plannable(item.mechanism)
+    try:
+        watch.plan([(item.mechanism, item.count)])
+    except BudgetExceeded:
+        return 0
+    return item.count

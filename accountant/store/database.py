@@ -5,9 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from accountant.store.texts import compact
+
+# A statement and its values.
+Query: TypeAlias = "tuple[str, tuple[object, ...]]"
+
+# What an error of the database means: another has the turn; the connection was lost; a table is not
+# there; a constraint on counts was violated; anything else that the database or its driver says.
+Trouble: TypeAlias = 'Literal["busy", "lost", "missing", "count", "other"]'
 
 
 class Database(ABC):
@@ -37,10 +44,10 @@ class Database(ABC):
     def rows(self, columns: int) -> str:
         """Return a subquery, the rows of a JSON list of lists: columns c0, c1, …, as text."""
 
-    def among(self, column: str, texts: Sequence[str]) -> tuple[str, tuple[object, ...]]:
+    def among(self, column: str, texts: Sequence[str]) -> Query:
         """Return a condition, that a column has one of some texts, and its values."""
-        if len(texts) == 1:
-            return f"{column} = ?", (texts[0],)
+        if len(texts) <= 2:  # as of a charge to one block, and perhaps to everyone's
+            return f"{column} IN ({', '.join('?' * len(texts))})", tuple(texts)
         return f"{column} IN {self.members}", (compact(list(texts)),)
 
     @abstractmethod
@@ -52,7 +59,7 @@ class Database(ABC):
 
     @abstractmethod
     def begin(self) -> None:
-        """Begin to write; an error that ``is_busy`` while others do, or wait for them."""
+        """Begin to write; an error of trouble "busy" where others do until the deadline."""
 
     @abstractmethod
     def look(self) -> None:
@@ -91,21 +98,5 @@ class Database(ABC):
         """Let go of a connection that is another process's, without a word to the database."""
 
     @abstractmethod
-    def is_busy(self, error: BaseException) -> bool:
-        """Tell whether the same work may be tried again, on the same connection."""
-
-    @abstractmethod
-    def is_lost(self, error: BaseException) -> bool:
-        """Tell whether the connection was lost, so that the same work may be tried again."""
-
-    @abstractmethod
-    def is_missing(self, error: BaseException) -> bool:
-        """Tell whether a table is not there: this is no store."""
-
-    @abstractmethod
-    def is_own(self, error: BaseException) -> bool:
-        """Tell whether the database, or its driver, raised an error."""
-
-    @abstractmethod
-    def is_too_many(self, error: BaseException) -> bool:
-        """Tell whether a constraint on counts was violated."""
+    def trouble(self, error: BaseException) -> Trouble | None:
+        """Return what an error means; None for one that is not the database's."""

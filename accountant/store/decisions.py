@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable
+from typing import Any, NamedTuple, TypeAlias
 
+from accountant._basics.display import json_value
+from accountant.errors import BudgetExceeded
 from accountant.ledger import Remaining
 from accountant.ledger.filters import named
+from accountant.ledger.history import Entry
 from accountant.ledger.plans import Watch, totals
 from accountant.mechanisms.base import Mechanism
 from accountant.store import texts
@@ -79,27 +82,78 @@ def after(counts: Counts, mechanism: Mechanism, count: int) -> Counts:
     return tuple(held.items())
 
 
+@functools.lru_cache(maxsize=1024)
+def plan_of(planned: str) -> tuple[tuple[int, int, str | None], ...]:
+    """Return the kinds, caps and labels of a block's plan."""
+    return tuple((kind, cap, label) for kind, cap, label in json.loads(planned))
+
+
 def menu_of(planned: str, kinds: dict[int, str]) -> Counts:
     """Return the mechanisms and caps of a plan, by the texts of its kinds."""
-    return tuple((texts.mechanism_of(kinds[kind]), cap) for kind, cap, _ in json.loads(planned))
+    return tuple((texts.mechanism_of(kinds[kind]), cap) for kind, cap, _ in plan_of(planned))
 
 
-def refusal(
-    address: str, case: Case, charges: Sequence[tuple[Mechanism, int]]
-) -> tuple[str, Remaining]:
-    """Return the message of a refusal by what ``case`` holds, and what the block has left."""
-    found, budget = watch(case), texts.budget_of(case.text)
-    left, fit = found.remaining(), ""
+class BlockExceeded(BudgetExceeded):
+    """A block's budget does not allow a charge; no block was charged.
+
+    Attributes
+    ----------
+    block : str
+        The address of the first block, in their order, that cannot pay.
+    remaining : Remaining
+        What this block has left.
+    asked : tuple of (str, int)
+        The mechanisms, as they print, and their counts.
+    """
+
+    def __init__(
+        self, message: str, block: str, remaining: Remaining, asked: tuple[tuple[str, int], ...]
+    ) -> None:
+        super().__init__(message)
+        self.block = block
+        self.remaining = remaining
+        self.asked = asked
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.block, self.remaining, self.asked)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the refusal as JSON has it."""
+        value: dict[str, Any] = json_value(
+            {
+                "refused": str(self),
+                "block": self.block,
+                "remaining": self.remaining._asdict(),
+                "asked": [{"mechanism": name, "count": n} for name, n in self.asked],
+            }
+        )
+        return value
+
+
+def refusal(address: str, case: Case | None, item: Entry) -> BlockExceeded:
+    """Return the refusal of a charge by what ``case`` holds, and what the block has left."""
+    assert case is not None
+    found, budget, charges = watch(case), texts.budget_of(case.text), [(item.mechanism, item.count)]
+    left, fit, why = found.remaining(), "", ""
     if found.quick:
         total, why = totals(found, budget, case.counts, charges)
-        fit = f": {total}; {found.affordable(charges[0][0])} would fit"
-    else:
-        why = ""
+        fit = f": {total}; {found.affordable(item.mechanism)} would fit"
     message = (
         f"block {address} cannot pay {named(charges)} of its budget, {budget.words}{fit}. No block"
         f" was charged{why}"
     )
-    return message, left
+    return BlockExceeded(message, address, left, ((repr(item.mechanism), item.count),))
+
+
+def refused_plan(address: str, case: Case, item: Entry) -> BlockExceeded:
+    """Return the refusal of a plan."""
+    found = watch(case)
+    message = (
+        f"block {address} cannot pay a plan of {named([(item.mechanism, item.count)])}:"
+        f" {texts.budget_of(case.text).words} allows {found.plannable(item.mechanism)} beside what"
+        " is planned. Nothing was planned"
+    )
+    return BlockExceeded(message, address, found.remaining(), ((repr(item.mechanism), item.count),))
 
 
 def _kinds(case: Case) -> tuple[object, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from accountant.errors import LedgerError, UnsupportedError
-from accountant.store.database import Database
+from accountant.store.database import Database, Trouble
 from accountant.store.pipeline import Pipeline
 
 # What no later attempt changes. Before a session begins the driver has texts alone, no codes.
@@ -216,35 +216,26 @@ class Postgres(Database):
         """Let go of it: psycopg ends no session of another process."""
         self._connection = None
 
-    def is_busy(self, error: BaseException) -> bool:
-        """Tell nothing: the server waits itself."""
-        return False
+    def trouble(self, error: BaseException) -> Trouble | None:
+        """Return what an error means: "lost" where the server went away or ended the turn.
 
-    def is_lost(self, error: BaseException) -> bool:
-        """Tell whether the server went away, is starting, or chose this transaction to die."""
+        It is never "busy": the server waits itself.
+        """
         known = self._driver.errors
-        return isinstance(
-            error,
-            (
-                self._driver.OperationalError,
-                self._driver.InterfaceError,
-                known.AdminShutdown,
-                known.CrashShutdown,
-                known.PipelineAborted,
-            ),
+        gone = (
+            self._driver.OperationalError,
+            self._driver.InterfaceError,
+            known.AdminShutdown,
+            known.CrashShutdown,
+            known.PipelineAborted,
         )
-
-    def is_missing(self, error: BaseException) -> bool:
-        """Tell whether a table is not there."""
-        return isinstance(error, self._driver.errors.UndefinedTable)
-
-    def is_own(self, error: BaseException) -> bool:
-        """Tell whether the server or the driver raised it."""
-        return isinstance(error, self._driver.Error)
-
-    def is_too_many(self, error: BaseException) -> bool:
-        """Tell whether a count was beyond its limit."""
-        return isinstance(error, self._driver.errors.CheckViolation)
+        if isinstance(error, gone):
+            return "lost"
+        if isinstance(error, known.UndefinedTable):
+            return "missing"
+        if isinstance(error, known.CheckViolation):
+            return "count"
+        return "other" if isinstance(error, self._driver.Error) else None
 
     def _ready(self) -> Pipeline:
         pipeline = self._pipeline
@@ -265,7 +256,7 @@ class Postgres(Database):
             )
         except self._driver.Error as error:
             # The driver quotes what it could not read, which may be a part of the password.
-            if not self.is_lost(error) or "invalid" in str(error):
+            if self.trouble(error) != "lost" or "invalid" in str(error):
                 raise LedgerError(_UNREADABLE) from None
             needs = getattr(getattr(error, "pgconn", None), "needs_password", False)
             if needs or any(each in str(error) for each in _FINAL):

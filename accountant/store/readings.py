@@ -14,12 +14,11 @@ from accountant.ledger.plans import Watch
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 from accountant.store import decisions, texts
-from accountant.store.addresses import EVERYONE
+from accountant.store.addresses import EVERYONE, blocks_of, find, range_of
 from accountant.store.blocks import ledger_of
-from accountant.store.chain import Head
-from accountant.store.charges import blocks_of, find, range_of
 from accountant.store.database import Database
 from accountant.store.decisions import Case
+from accountant.store.journal import Head
 
 # Rows of the journal that are fetched at a time.
 _PAGE = 20_000
@@ -145,7 +144,7 @@ def _watch(block: Block, budget: Budget) -> Watch:
 
 def _planned(base: Database, text: str) -> tuple[Entry, ...]:
     found = []
-    for kind, cap, label in json.loads(text):
+    for kind, cap, label in decisions.plan_of(text):
         row = base.execute("SELECT text FROM accountant_kinds WHERE id = ?", (kind,)).fetchone()
         found.append(entry(texts.mechanism_of(row[0]), cap, label))
     return tuple(found)

@@ -11,7 +11,7 @@ import json
 
 from accountant.errors import DomainError, LedgerConflict
 from accountant.store import texts
-from accountant.store.transaction import Transaction
+from accountant.store.journal import Transaction
 
 
 def settle(turn: Transaction, key: str, used: int | None) -> int:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sqlite3
 import stat
+import time
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ from typing import Any
 from accountant._basics import files
 from accountant.errors import DomainError, LedgerError, UnsupportedError
 from accountant.ledger import storage
-from accountant.store.database import Database
+from accountant.store.database import Database, Trouble
 from accountant.store.pipeline import Answer
 
-# UPDATE … FROM came with it.
+# UPDATE … FROM came with this version of SQLite.
 _LEAST = (3, 33, 0)
 
 # What SQLite keeps beside the file while it is open; charges are there before they are in the file.
@@ -25,8 +26,21 @@ _LOGS = ("-wal", "-shm")
 # The bytes of the file that every open connection has locked, by SQLite's file format.
 _SHARED = 0x40000002, 510
 
-# Kinds of errors of SQLite (https://sqlite.org/rescode.html), without what is more special.
-_BUSY, _READ_ONLY, _FULL, _CANNOT_OPEN, _NO_DATABASE = 5, 8, 13, 14, 26
+# SQLite's primary result codes (https://sqlite.org/rescode.html).
+_BUSY = 5  # Another connection holds a lock.
+_READ_ONLY = 8  # The file may not be written.
+_FULL = 13  # The disk is full.
+_CANNOT_OPEN = 14  # The file, or a log beside it, cannot be opened.
+_NO_DATABASE = 26  # The file is no database.
+
+# Seconds between two attempts to begin, where others write. A turn takes less than a millisecond:
+# whoever has waited for HURRY asks most often, so that nobody is passed for long, and whoever has
+# waited for LONG asks less often, as others do not make short turns. Only speed depends on them.
+_SOON = 0.001
+_OFTEN = 0.0001
+_HURRY = 0.006
+_LONG = 1.0
+_SELDOM = 0.002
 
 _GIVEN_UP = "the connection was closed for a fork in the middle of the call"
 
@@ -56,6 +70,7 @@ class SQLite(Database):
         self._connection: sqlite3.Connection | None = None
         self._files: list[object] = []
         self._doubt = False
+        self._deadline = 0.0
         if create:
             files.created(self._path)
         if not self._path.is_file():
@@ -69,8 +84,8 @@ class SQLite(Database):
         return f"(SELECT {listed} FROM json_each(?))"
 
     def connect(self, deadline: float) -> None:
-        """Open the file, unless it is open; no statement waits, the store asks again."""
-        self._doubt = False
+        """Open the file, unless it is open; no statement waits, but for a turn."""
+        self._doubt, self._deadline = False, deadline
         if self._connection is None:
             self._require_place()
             made = self._opened()
@@ -78,8 +93,22 @@ class SQLite(Database):
             self._connection, self._files = made, self._there()
 
     def begin(self) -> None:
-        """Take the write lock, where nobody has it."""
-        self.execute("BEGIN IMMEDIATE")
+        """Wait for the write lock and take it.
+
+        SQLite's own wait keeps signals waiting, too, and lets those who came last go first.
+        """
+        began = time.monotonic()
+        while True:
+            try:
+                self.execute("BEGIN IMMEDIATE")
+                break
+            except sqlite3.Error as error:
+                now = time.monotonic()
+                if _code(error) != _BUSY or not now < self._deadline:
+                    raise
+            waited = now - began
+            pause = max(_OFTEN, _SOON * (1.0 - waited / _HURRY)) if waited < _LONG else _SELDOM
+            time.sleep(min(pause, self._deadline - now))
         self._require_same()
 
     def look(self) -> None:
@@ -161,25 +190,17 @@ class SQLite(Database):
 
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
-    def is_busy(self, error: BaseException) -> bool:
-        """Tell whether another has the lock."""
-        return isinstance(error, _BusyError) or _code(error) == _BUSY
-
-    def is_lost(self, error: BaseException) -> bool:
-        """Tell whether somebody removed or replaced the file or its logs."""
-        return isinstance(error, _ReplacedError)
-
-    def is_missing(self, error: BaseException) -> bool:
-        """Tell whether a table is not there."""
-        return isinstance(error, sqlite3.DatabaseError) and "no such table" in str(error)
-
-    def is_own(self, error: BaseException) -> bool:
-        """Tell whether SQLite raised it."""
-        return isinstance(error, sqlite3.Error)
-
-    def is_too_many(self, error: BaseException) -> bool:
-        """Tell whether a count was beyond its limit."""
-        return isinstance(error, sqlite3.IntegrityError) and "CHECK" in str(error)
+    def trouble(self, error: BaseException) -> Trouble | None:
+        """Return what an error means; "lost" where the file or its logs are not in their place."""
+        if isinstance(error, _ReplacedError):
+            return "lost"
+        if isinstance(error, _BusyError) or _code(error) == _BUSY:
+            return "busy"
+        if not isinstance(error, sqlite3.Error):
+            return None
+        if isinstance(error, sqlite3.IntegrityError) and "CHECK" in str(error):
+            return "count"
+        return "missing" if "no such table" in str(error) else "other"
 
     def _opened(self) -> sqlite3.Connection:
         """Open the file to write; to read, where this is all that one may."""

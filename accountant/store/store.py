@@ -1,4 +1,4 @@
-"""The store: budgets of blocks, shared by many processes and machines."""
+"""The store: budgets of blocks, shared by many processes and machines, opened by a URL."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ from accountant import checks
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.ledger import Accountant, Budget, Remaining
+from accountant.ledger.closed import Uncopied
 from accountant.ledger.history import entry
-from accountant.ledger.uncopied import Uncopied
 from accountant.mechanisms.base import Mechanism
-from accountant.store import addresses, readings, tables, verification
+from accountant.store import addresses, journal, readings, verification
 from accountant.store.access import Access
 from accountant.store.blocks import add, take_up
-from accountant.store.chain import Chain, Head
-from accountant.store.charges import Request, decide
+from accountant.store.charges import Request, decide, plan
 from accountant.store.database import Database
-from accountant.store.plans import plan
+from accountant.store.journal import Chain, Head, Transaction
 from accountant.store.readings import Block
 from accountant.store.settlements import expire, settle
-from accountant.store.transaction import Transaction
 from accountant.store.verification import Verification
 
 T = TypeVar("T")
 
+_TIMEOUT = checks.positive("timeout", "It is the seconds to wait for the database")
 _LEASE = checks.Argument(
     "lease",
     "a number of seconds in (0, 1e9]",
@@ -325,8 +324,8 @@ class Store(Access, Uncopied):
 
     def _open(self, create: bool) -> str:
         if create:
-            tables.create(self._database, self._chain)
-        return tables.opened(self._database, self._chain)
+            journal.create(self._database, self._chain)
+        return journal.opened(self._database, self._chain)
 
     def _written(self, work: Callable[[Transaction], T], key: str = "") -> T:
         """Do ``work`` in a turn of its own; again, if the connection is lost: keys make it safe."""
@@ -342,3 +341,51 @@ class Store(Access, Uncopied):
             return found
 
         return self._retried(looking)
+
+
+def open(  # noqa: A001 (as files are opened)
+    url: str,
+    *,
+    create: bool = False,
+    secret: bytes | None = None,
+    timeout: float = 30.0,
+    everyone: Budget | None = None,
+) -> Store:
+    """Open a store of budgets that processes, teams and services share.
+
+    Parameters
+    ----------
+    url : str
+        ``sqlite:///PATH`` (``sqlite:////PATH`` from the root), one file on one machine, or
+        ``postgresql://…``, with the extra ``postgres``. Both behave the same.
+    create : bool
+        Make the tables where there are none.
+    secret : bytes, optional
+        At least 16 bytes that key the journal's hashes; of a store made with one, the same.
+    timeout : float
+        Seconds after which a call that could not use the database raises LedgerConflict.
+    everyone : Budget, optional
+        One budget for all people, where tenants share them: of the block ``everyone/all/all``,
+        which every charge to any block is charged to, too, by whatever client (Theorem B3). It is
+        made before all other blocks, and never changed.
+
+    Raises
+    ------
+    DomainError, LedgerError, LedgerConflict
+        There is no store, it is of another version, the secret is missing, or it cannot be reached.
+    UnsupportedError
+        The driver is not installed.
+    """
+    checks.instance("url", url, str, "a str")
+    wait = checks.number(_TIMEOUT, timeout)
+    make = checks.flag("create", create)
+    if url.startswith(("postgresql://", "postgres://")):
+        from accountant.store.postgres import Postgres
+
+        return Store(lambda: Postgres(url), secret, make, wait, everyone)
+    if url.startswith("sqlite:"):
+        from accountant.store.sqlite import SQLite, path_of
+
+        path = path_of(url)
+        return Store(lambda: SQLite(path, make), secret, make, wait, everyone)
+    raise DomainError(f"url must begin with sqlite:/// or postgresql://; got {url!r:.40}")

@@ -2,15 +2,11 @@
 
 import click
 import pytest
-from click.testing import CliRunner
 
 import accountant as ac
 from accountant.cli import main
 from accountant.cli.group import DEFECT, Command, named_options
-
-
-def run(*arguments, **extra):
-    return CliRunner().invoke(main, [str(a) for a in arguments], **extra)
+from support.command_line import run
 
 
 def test_a_fault_of_the_package_is_one_line_that_quotes_no_data(monkeypatch):

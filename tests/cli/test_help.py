@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import accountant as ac
 from accountant.cli import main
+from support.command_line import run
 
 PIPELINE = {
     "delta": [1e-5, 1e-6],
@@ -28,10 +28,6 @@ delta = 1e-5
 mechanism = "Laplace"
 parameters = { scale = 2.0 }
 """
-
-
-def run(*arguments, **extra):
-    return CliRunner().invoke(main, [str(a) for a in arguments], **extra)
 
 
 @pytest.fixture

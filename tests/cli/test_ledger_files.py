@@ -4,24 +4,14 @@ import json
 import shlex
 
 import pytest
-from click.testing import CliRunner
 
 import accountant as ac
 from accountant.cli import main
 from accountant.ledger import Accountant, Budget
+from support.command_line import answered, run
 
 STEP = ("--mechanism", "Gaussian", "-p", "noise_multiplier=1", "--q", 0.001)
 BUDGET = ("--epsilon", 1, "--delta", 1e-6)
-
-
-def run(*arguments, **extra):
-    return CliRunner().invoke(main, [str(a) for a in arguments], **extra)
-
-
-def answered(*arguments):
-    done = run(*arguments, "--json")
-    assert done.exit_code == 0, done.output
-    return json.loads(done.output)
 
 
 @pytest.fixture(autouse=True)

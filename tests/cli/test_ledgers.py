@@ -6,10 +6,10 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
 
 import accountant as ac
-from accountant.cli import main
+from accountant.cli import compositions
+from support.command_line import run
 
 
 def dp_sgd(count=1000):
@@ -22,10 +22,6 @@ def two_runs():
     ledger = dp_sgd(200)
     ledger.compose(ac.Gaussian(5.0), 2, label="histogram")
     return ledger
-
-
-def run(*arguments, **extra):
-    return CliRunner().invoke(main, [str(a) for a in arguments], **extra)
 
 
 @pytest.fixture
@@ -185,3 +181,15 @@ def test_pipes_and_devices_are_refused_at_once(saved, tmp_path, command, kind):
     assert made.returncode == 2
     assert "must be a regular file" in made.stderr
     assert "Traceback" not in made.stderr
+
+
+def test_the_answer_at_one_delta_has_a_line_of_progress(saved, monkeypatch):
+    totals, shown = [], compositions.progress
+
+    def noted(label, total):
+        totals.append(total)
+        return shown(label, total)
+
+    monkeypatch.setattr(compositions, "progress", noted)
+    assert run("show", saved, "--delta", 1e-5).exit_code == 0
+    assert totals == [2]  # a line is shown for two stages or more

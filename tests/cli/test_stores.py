@@ -5,26 +5,16 @@ import os
 import shlex
 
 import pytest
-from click.testing import CliRunner
 
 import accountant as ac
 from accountant import store
 from accountant.cli import main
 from accountant.ledger import Accountant, Budget
+from support.command_line import answered, run
 
 URL = "sqlite:///budget.db"
 ONE = "acme/visits/2026-01"
 NOISE = ("--mechanism", "Gaussian", "-p", "noise_multiplier=40")
-
-
-def run(*arguments, **extra):
-    return CliRunner().invoke(main, [str(a) for a in arguments], **extra)
-
-
-def answered(*arguments):
-    done = run(*arguments, "--json")
-    assert done.exit_code == 0, done.output
-    return json.loads(done.output)
 
 
 @pytest.fixture

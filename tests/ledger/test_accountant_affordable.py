@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import accountant as ac
 from accountant.errors import BudgetExceeded
-from accountant.ledger import Accountant, Budget, evaluation, fixed_parameters
+from accountant.ledger import Accountant, Budget, evaluation, kinds
 from accountant.ledger.filters import meter
 
 MECHANISMS = {
@@ -77,7 +77,7 @@ def test_a_promise_is_kept_though_the_composition_answers_with_other_digits(monk
 
 def test_a_promise_is_void_after_another_release():
     watch = meter(Budget(3.0, 1e-5, filter="non-adaptive"))
-    assert isinstance(watch, fixed_parameters.FixedMeter)
+    assert isinstance(watch, kinds.FixedMeter)
     allowed = watch.affordable(ac.Gaussian(5.0))
     watch.add([(ac.Gaussian(6.0), 3)])
     assert not watch.admits([(ac.Gaussian(5.0), allowed)])

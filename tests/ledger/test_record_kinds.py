@@ -11,7 +11,7 @@ import pytest
 import accountant as ac
 from accountant.errors import BudgetExceeded, DomainError
 from accountant.ledger import Accountant, Budget, IndividualFilter
-from accountant.ledger.record_kinds import RecordKinds
+from accountant.ledger.kinds import RecordKinds
 from accountant.relations import NeighbouringRelation
 
 EPSILON, DELTA, Q = 3.0, 1e-5, 0.01

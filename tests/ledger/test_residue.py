@@ -8,7 +8,7 @@ import pytest
 import accountant as ac
 from accountant.errors import BudgetExceeded
 from accountant.ledger import Accountant, Budget
-from accountant.ledger.residue import squared_mu_beside
+from accountant.ledger.filters import squared_mu_beside
 
 
 def gaussian_profile(mu, epsilon):

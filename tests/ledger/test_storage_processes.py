@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 from accountant.errors import DomainError, LedgerConflict, LedgerError
 from accountant.ledger import Accountant, Budget, register, storage
 from support import toy_mechanisms
+from support.threads import together
 from support.toy_mechanisms import Noise, ledger_of
 
 register(Noise)
@@ -148,11 +148,7 @@ def test_threads_saving_one_ledger_to_one_file(path):
             ledger.compose(Noise(1.0))
             ledger.save(path)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(*[work] * 4)
     assert len(Accountant.load(path)) == 20
 
 

@@ -14,6 +14,7 @@ import accountant as ac
 from accountant import store
 from accountant.errors import LedgerConflict, LedgerError
 from accountant.ledger import Budget
+from support.threads import together
 
 BLOCK = "a/b/c"
 STEP = ac.Gaussian(20.0)
@@ -334,11 +335,7 @@ def test_threads_wait_no_longer_than_said(opened, url):
         told.append(time.monotonic() - start)
 
     with holder(url):
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
+        together(*[work] * 4)
     assert len(told) == 4
     assert max(told) < 3.0
 
@@ -351,7 +348,7 @@ class CutError(Exception):
 @pytest.mark.parametrize("other", [False, True])
 def test_a_charge_is_repeated_only_if_another_call_made_it(opened, monkeypatch, when, other):
     shared, second = opened(), opened()
-    base, commit, lost = shared._database, shared._database.commit, shared._database.is_lost
+    base, commit, lost = shared._database, shared._database.commit, shared._database.trouble
     left = [1]
 
     def cut():
@@ -367,7 +364,7 @@ def test_a_charge_is_repeated_only_if_another_call_made_it(opened, monkeypatch, 
         raise CutError
 
     monkeypatch.setattr(base, "commit", cut)
-    monkeypatch.setattr(base, "is_lost", lambda error: isinstance(error, CutError) or lost(error))
+    monkeypatch.setattr(base, "trouble", lambda e: "lost" if isinstance(e, CutError) else lost(e))
     receipt = shared.charge(BLOCK, STEP, key="one")
     assert receipt.repeated is (when == "before" and other)
     assert shared.charge(BLOCK, STEP, key="one").repeated

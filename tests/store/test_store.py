@@ -1,10 +1,10 @@
 """What clients of a store may rely on, in both databases."""
 
 import copy
+import functools
 import os
 import pickle
 import random
-import threading
 import time
 
 import pytest
@@ -21,6 +21,8 @@ from accountant.errors import (
 )
 from accountant.ledger import Accountant, Budget, document
 from accountant.relations import NeighbouringRelation
+from accountant.store import decisions
+from support.threads import together
 
 STEP = ac.PoissonSampled(ac.Gaussian(2.0), 0.001)
 ONE, TWO, OTHER = "acme/visits/2026-01", "acme/visits/2026-02", "acme/sales/all"
@@ -269,11 +271,7 @@ def test_threads_take_turns(shared):
         for k in range(10):
             shared.charge([ONE, TWO], STEP, key=f"{number}-{k}")
 
-    threads = [threading.Thread(target=charge, args=(number,)) for number in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    together(*(functools.partial(charge, number) for number in range(4)))
     assert [block.releases for block in shared.blocks()] == [40, 40]
 
 
@@ -295,6 +293,20 @@ def test_a_store_is_not_copied(shared):
     for copied in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(UnsupportedError):
             copied(shared)
+
+
+def test_others_charge_while_a_refusal_is_worded(shared, url, monkeypatch):
+    worded = decisions.refusal
+
+    def slowly(*found):
+        with store.open(url, timeout=3.0) as other:
+            other.charge(TWO, STEP)
+        return worded(*found)
+
+    monkeypatch.setattr(decisions, "refusal", slowly)
+    with pytest.raises(store.BlockExceeded):
+        shared.charge(ONE, ac.Gaussian(0.1))
+    assert [block.releases for block in shared.blocks()] == [0, 1]
 
 
 def test_what_a_refusal_says(shared):

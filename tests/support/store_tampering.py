@@ -8,7 +8,7 @@ import accountant as ac
 from accountant import store
 from accountant.ledger import Accountant, Budget
 from accountant.store import verification
-from accountant.store.chain import Chain
+from accountant.store.journal import Chain
 from accountant.store.sqlite import SQLite
 
 STEP = ac.PoissonSampled(ac.Gaussian(2.0), 0.001)

@@ -379,5 +379,5 @@ def _log_moment(weights: FloatArray, exponent: FloatArray) -> float:
     if not exponent.size:
         return -math.inf
     top = float(exponent.max())
-    total = float(weights @ np.exp(exponent - top))
+    total = float((weights * np.exp(exponent - top)).sum())  # no BLAS, whose threads wait
     return top + math.log(total + 1e-300) + 1e-12 * (1.0 + abs(top))

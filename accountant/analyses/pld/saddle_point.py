@@ -56,8 +56,9 @@ class CoarseLaw(NamedTuple):
         top = float(exponent.max())
         w = np.exp(exponent - top)
         total = float(w.sum())
-        mean = float(w @ self.loss) / total
-        return top + math.log(total), mean, float(w @ (self.loss - mean) ** 2) / total
+        # Sums of products without BLAS, whose threads wait for each other longer than they add up.
+        mean = float((w * self.loss).sum()) / total
+        return top + math.log(total), mean, float((w * (self.loss - mean) ** 2).sum()) / total
 
 
 class Saddle(NamedTuple):
@@ -127,8 +128,8 @@ def _divided(pair: DominatingPair, edges: FloatArray, masses: Masses) -> tuple[F
         return edges, masses
     low, high, mass = edges[:-1][heavy], edges[1:][heavy], mass[heavy]
     middle, total = 0.5 * (low + high), float(mass.sum())
-    mean = float(mass @ middle) / total
-    deviation = math.sqrt(float(mass @ (middle - mean) ** 2) / total)
+    mean = float((mass * middle).sum()) / total
+    deviation = math.sqrt(float((mass * (middle - mean) ** 2).sum()) / total)
     if not float((high - low).max()) > WIDE * deviation > 0.0:
         return edges, masses
     reach = DEVIATIONS * deviation

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import accountant as ac
-from accountant.cli.plain_text import HANDLER, plain
+from accountant.cli.output import HANDLER, plain
 
 
 def test_signs_are_spelled():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from accountant.report import facts
-from accountant.report.proofs import proofs
+from accountant.report.facts import proofs
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,11 +1,10 @@
 """The tables of a store have a version: a store of another is refused, and so is a changed one."""
 
-import threading
-
 import pytest
 
 from accountant import store
 from accountant.errors import LedgerError
+from support.threads import together
 
 
 @pytest.mark.parametrize("version", [0, 2])
@@ -58,11 +57,7 @@ def test_two_who_create_at_once_create_one_store(url):
         except Exception as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=create) for _ in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    together(*[create] * 4)
     assert not errors
     assert len({str(each.head()) for each in opened}) == 1
     for each in opened:
