@@ -11,7 +11,6 @@ from typing import ClassVar, NamedTuple
 from accountant import checks
 from accountant._basics.display import text_down, text_up
 from accountant._basics.rounding import ratio_up
-from accountant._basics.tolerances import relative_width
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.relations import NeighbouringRelation
@@ -29,8 +28,6 @@ from accountant.sampling import (
 
 __all__ = ["SAMPLERS", "SamplerRow", "SamplerTable", "compare_samplers"]
 
-# Relative width that is asked for: of the digits that a table shows, the last may be off by a few.
-PRINTED = 1e-4
 _REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 
 
@@ -214,8 +211,7 @@ def compare_samplers(
     rows = []
     for name in chosen:
         sampler = known[name]()
-        with relative_width(PRINTED):
-            lower, upper = sampler.epsilon_bounds(noise, target)
+        lower, upper = sampler.epsilon_bounds(noise, target)
         rows.append(
             SamplerRow(sampler.name, sampler.relation, float(lower), float(upper), sampler.theorem)
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from accountant._basics.rounding import ratio_down
 from accountant._core import answers as core
 from accountant.bounds import Bounds
-from accountant.pairs.base import DominatingPair, Parts, has_profile
+from accountant.pairs.base import DominatingPair, Parts, offers
 from accountant.pairs.product import root_of_squares, total
 from accountant.search import narrow
 
@@ -79,7 +79,9 @@ def of_few_losses(pair: DominatingPair) -> DominatingPair | None:
     """Return a pair whose own profile is a sum over a table that is not long; else None."""
     table = pair.loss_atoms
     return (
-        pair if table is not None and table.loss.size <= MOST_LOSSES and has_profile(pair) else None
+        pair
+        if table is not None and table.loss.size <= MOST_LOSSES and offers(pair, "profile")
+        else None
     )
 
 

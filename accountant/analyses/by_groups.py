@@ -17,7 +17,7 @@ from accountant.analyses.solver import Solver
 from accountant.analyses.solvers import Grid
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError
-from accountant.pairs.base import DominatingPair, Parts, has_pld
+from accountant.pairs.base import DominatingPair, Parts, has_pld, offers
 from accountant.pairs.product import infinite_mass
 
 # Brackets narrower than this, relatively, are not compared with those of the groups.
@@ -57,7 +57,7 @@ def _kind(pair: DominatingPair) -> str:
 
 
 def _is_curve_alone(pair: DominatingPair) -> bool:
-    return type(pair).pld_upper_pair is DominatingPair.pld_upper_pair
+    return not offers(pair, "pld_upper_pair")
 
 
 def _without(parts: Parts, some: Parts) -> Parts:
@@ -165,7 +165,7 @@ def failing_parts(parts: Parts) -> Parts:
 
 
 def _only_fails(pair: DominatingPair) -> bool:
-    if type(pair).inverse_profile is not DominatingPair.inverse_profile:
+    if offers(pair, "inverse_profile"):
         return False  # its losses need not be computed, and take long
     return pair.infinite_mass > 0.0 and has_pld(pair) and pair.support == (0.0, 0.0)
 

@@ -12,7 +12,7 @@ from accountant.analyses.solver import Solver
 from accountant.analyses.solvers import Grid
 from accountant.bounds import Bounds
 from accountant.checks import MAX_COUNT
-from accountant.pairs.base import DominatingPair, Parts, gaussian_part
+from accountant.pairs.base import Parts, gaussian_part, offers
 
 
 class Nothing(Solver):
@@ -79,9 +79,7 @@ LEAST_MASS = 1e-280
 
 def inverts_itself(parts: Parts) -> bool:
     """Tell whether the parts are one release that inverts its own profile."""
-    if len(parts) != 1 or parts[0][1] != 1:
-        return False
-    return type(parts[0][0]).inverse_profile is not DominatingPair.inverse_profile
+    return len(parts) == 1 == parts[0][1] and offers(parts[0][0], "inverse_profile")
 
 
 class InvertedProfile(Solver):

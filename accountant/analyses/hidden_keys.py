@@ -26,7 +26,7 @@ from accountant.mechanisms.hidden_keys import sums_of
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.mechanisms.shown import Logs
 from accountant.mechanisms.sparse_histogram import HistogramPair
-from accountant.pairs.base import DominatingPair, JointPair, Parts
+from accountant.pairs.base import DominatingPair, Parts
 from accountant.pairs.product import infinite_mass
 from accountant.pairs.response import ResponsePair
 from accountant.search import narrow
@@ -120,8 +120,6 @@ class HiddenKeys(Solver):
         All parts.
     solve : callable
         Returns the solver of parts without histograms.
-    joint : callable
-        Computes one pair for the profile of a histogram.
     """
 
     name = "hidden keys"
@@ -130,9 +128,9 @@ class HiddenKeys(Solver):
         " by the analysis of the other keys"
     )
 
-    def __init__(self, parts: Parts, solve: Callable[[Parts], Solver], joint: JointPair) -> None:
+    def __init__(self, parts: Parts, solve: Callable[[Parts], Solver]) -> None:
         super().__init__(parts)
-        self._solve, self._joint = solve, joint
+        self._solve = solve
         self._rest = [(p, n) for p, n in parts if not isinstance(p, HistogramPair)]
         # Nothing comes before the only release that it could depend on.
         self._alone = len(parts) == 1 and parts[0][1] == 1
@@ -185,7 +183,7 @@ class HiddenKeys(Solver):
             self._solvers.clear()
         if not self._alone and (self._adaptive or not settled):
             if self._other is None:
-                self._other = UpperPairs(self.parts, self._joint)
+                self._other = UpperPairs(self.parts)
             with contextlib.suppress(AccountantError):  # one bound is enough
                 upper = min(upper, float(ask(self._other).upper))
         return Bounds(min(lower, upper), upper)

@@ -224,7 +224,7 @@ class Profile:
 
 
 def _solvers(problems: Problems) -> tuple[Solver, ...]:
-    return tuple([cached_solver(parts, joint_pair) for parts in problems])
+    return tuple([cached_solver(parts) for parts in problems])
 
 
 def _worst_epsilon(problems: Problems, delta: float) -> Bounds:

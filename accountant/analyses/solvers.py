@@ -10,7 +10,6 @@ from typing import TypeAlias
 import numpy as np
 
 from accountant._basics.rounding import U
-from accountant._basics.tolerances import TOLERANCES, wanted_tolerances
 from accountant._core import answers as core
 from accountant.analyses import mixed, renyi_conversion
 from accountant.analyses.brackets import (
@@ -29,6 +28,8 @@ from accountant.errors import AccountantError, PrecisionError
 from accountant.pairs.base import GaussianPart, Parts, has_rdp
 from accountant.pairs.product import total
 
+# Relative widths of brackets that grids try for, in turn.
+TOLERANCES = (1e-6, 1e-4, 1e-2)
 # After this many failures in a row at a tolerance, the tolerance is no longer tried.
 MOST_MISSES = (2, 3, 24)
 # A contour's bracket wider than this, relatively, is narrowed by another analysis.
@@ -130,9 +131,9 @@ class Grid(Solver):
     name = "grid"
     reason = "every part has a loss distribution, composed on one grid"
 
-    def __init__(self, parts: Parts, tolerances: Sequence[float] | None = None) -> None:
+    def __init__(self, parts: Parts, tolerances: Sequence[float] = TOLERANCES) -> None:
         super().__init__(parts)
-        self._tolerances = tolerances = tolerances or wanted_tolerances()
+        self._tolerances = tolerances
         self._grids: dict[float, Composed] = {}
         self._misses = [0] * len(tolerances)
         self._renyi = all(has_rdp(pair) for pair, _ in parts)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from accountant import checks
+from accountant._basics.binding import bound
 from accountant._basics.rounding import lift, up
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.mechanisms.base import Mechanism
@@ -16,7 +17,7 @@ from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.hidden_keys import Box, joined, rows_box, turned, weighted_box
 from accountant.mechanisms.laplace import Laplace
 from accountant.mechanisms.shown import NOTHING, hiding
-from accountant.pairs.base import DominatingPair, JointPair, Parts
+from accountant.pairs.base import DominatingPair, Parts
 from accountant.pairs.product import total
 from accountant.relations import NeighbouringRelation
 
@@ -298,10 +299,14 @@ class HistogramPair(DominatingPair):
     mechanism: SparseHistogram
     direction: int
 
-    def pld_upper_pair(self, joint: JointPair) -> DominatingPair | None:
+    def pld_upper_pair(self) -> DominatingPair | None:
         """Return the pair of the largest profile, which composes adaptively (Theorem N11)."""
         alone = replace(self.mechanism, adaptive=False)
-        return joint(tuple(((HistogramPair(alone, d), 1),) for d in (0, 1)[: len(alone.pairs())]))
+        ways = range(len(alone.pairs()))
+        found: DominatingPair = bound().joint(
+            tuple(((HistogramPair(alone, way), 1),) for way in ways)
+        )
+        return found
 
     @property
     def infinite_mass(self) -> float:

@@ -22,7 +22,7 @@ from accountant.errors import ArgumentTypeError, PrecisionError, UnsupportedErro
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import set_fields
 from accountant.pairs.atoms import AtomicPair, Atoms
-from accountant.pairs.base import DominatingPair, has_pld, has_profile
+from accountant.pairs.base import DominatingPair, has_pld, offers
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.allocation_pair import atoms_of
 from accountant.sampling.allocation_table import (
@@ -153,7 +153,7 @@ class MechanismPair(AtomicPair):
         """Bracket H(ε) of the pair itself."""
         found = self._at(epsilon, _FIRST)
         single = self.reverse if self.add else self.one
-        if found.upper > _LARGE and has_profile(single):
+        if found.upper > _LARGE and offers(single, "profile"):
             # Few runs: not telling which it was only hides (joint convexity).
             upper = min(float(found.upper), float(single.profile(epsilon).upper))
             found = Bounds(min(float(found.lower), upper), upper)
