@@ -11,8 +11,8 @@ import numpy as np
 
 from accountant._basics.rounding import U, sum_up, up
 from accountant.analyses.brackets import is_within
+from accountant.analyses.gaussian_mixtures import covers
 from accountant.analyses.pld.saddle_point import is_far
-from accountant.analyses.shift_cuts import covers
 from accountant.analyses.solver import Solver
 from accountant.analyses.solvers import Grid
 from accountant.bounds import Bounds

@@ -2,9 +2,8 @@
 
 ==========================================  ==================================================
 all parts Gaussian, plain                   closed form: they merge into one (``gaussian``)
-all parts Gaussian, subsampled or not       the native contour (``contour``)
-equal parts, Gaussian with a random shift   the native contour (``mixture contour``)
-any of these together, in one direction     the native contour (``mixture contour``)
+Gaussian noise in one direction: sampled,   the native contour (``contour``, and with random
+with a random shift, or some of them plain  shifts ``mixture contour``)
 equal steps of E7's pair (replace-one)      the native contour (``exchange contour``)
 equal Poisson samples with a rare overflow  the native contour (``overflow contour``)
 equal steps on batches of a fixed size      the game of Theorem S19 (``replacement game``)
@@ -30,15 +29,14 @@ from accountant.analyses import closed_forms
 from accountant.analyses.by_groups import Apart, ByGroups, failing_parts, groups_of
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
 from accountant.analyses.exchange import ExchangeContour
-from accountant.analyses.gaussian_mixtures import MixedContour, MixtureContour, fits
+from accountant.analyses.gaussian_mixtures import Contour, fits
 from accountant.analyses.hidden_keys import HiddenKeys, has_hidden_keys
 from accountant.analyses.overflow_counts import OverflowContour, has_few_overflows
 from accountant.analyses.replacement_beside import BesideGame, plays_beside
 from accountant.analyses.replacement_steps import ReplacementGame, plays
-from accountant.analyses.shift_cuts import covers
 from accountant.analyses.smoothed_line import SmoothedLine, covers_line
 from accountant.analyses.solver import Solver
-from accountant.analyses.solvers import Contour, Grid, Renyi
+from accountant.analyses.solvers import Grid, Renyi
 from accountant.analyses.upper_pairs import UpperPairs
 from accountant.errors import AccountantError
 from accountant.pairs.base import DominatingPair, Parts, has_pld, has_rdp
@@ -74,18 +72,11 @@ def _whole(parts: Parts) -> Solver:
     """Choose the analysis of parts that are analysed together."""
     if not parts:
         return Nothing(parts)
-    gaussian = [noise for pair, _ in parts if (noise := pair.gaussian_part) is not None]
-    if len(gaussian) == len(parts):
-        # A plain part is its own reverse.
-        sampled = {part.add for part in gaussian if part.sampling_probability != 1.0}
-        if not sampled:
-            return MergedGaussian(parts)
-        if len(sampled) == 1:
-            return Contour(parts, gaussian)
+    if all(_is_plain(pair) for pair, _ in parts):
+        return MergedGaussian(parts)
+    if fits(parts):
+        return Contour(parts)
     if len(parts) == 1:
-        part = parts[0][0].gaussian_mixture
-        if part is not None and covers(part):
-            return MixtureContour(parts)
         if isinstance(parts[0][0], ExchangePair) and parts[0][1] > 1:
             return ExchangeContour(parts)
         if has_few_overflows(parts):
@@ -97,6 +88,11 @@ def _whole(parts: Parts) -> Solver:
     return _several(parts)
 
 
+def _is_plain(pair: DominatingPair) -> bool:
+    """Tell whether a pair is that of Gaussian noise without a sample."""
+    return pair.gaussian_part is not None and pair.gaussian_part.sampling_probability == 1.0
+
+
 def _unplayed(parts: Parts) -> Solver:
     """Choose the analysis of parts beside which no game is played."""
     return (_several if plays_beside(parts) else _whole)(parts)
@@ -104,8 +100,6 @@ def _unplayed(parts: Parts) -> Solver:
 
 def _several(parts: Parts) -> Solver:
     """Choose the analysis of several parts, or of one that has no analysis of its own."""
-    if len(parts) > 1 and fits(parts):
-        return MixedContour(parts)
     if covers_line(parts):
         return SmoothedLine(parts, _grouped)
     return _grouped(parts)

@@ -76,6 +76,10 @@ def epsilon_bounds(
     spending = _merged(parts)
     if not spending and not mixtures:
         return 0.0, 0.0
+    if len(spending) == 1 and not mixtures:
+        return core.epsilon_bounds(*spending[0], delta, direction)
+    if not spending and len(mixtures) == 1 and direction != EITHER:
+        return core.mixture_epsilon_bounds(*mixtures[0][:4], delta, direction, *mixtures[0][4:])
     if not _bounded(spending):
         return 0.0, math.inf
     lower, upper = core.heterogeneous_epsilon_bounds(
@@ -94,6 +98,10 @@ def delta_bounds(
     spending = _merged(parts)
     if not (spending or mixtures) or epsilon == math.inf:
         return 0.0, 0.0
+    if len(spending) == 1 and not mixtures:
+        return core.delta_bounds(*spending[0], epsilon, direction)
+    if not spending and len(mixtures) == 1 and direction != EITHER:
+        return core.mixture_delta_bounds(*mixtures[0][:4], epsilon, direction, *mixtures[0][4:])
     if not _bounded(spending):
         return 0.0, 1.0
     lower, upper = core.heterogeneous_delta_bounds(

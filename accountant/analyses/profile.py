@@ -19,8 +19,9 @@ from accountant._basics.arrays import FloatArray
 from accountant.analyses import mixed
 from accountant.analyses.brackets import is_within
 from accountant.analyses.dispatch import cached_solver
+from accountant.analyses.gaussian_mixtures import Contour
 from accountant.analyses.solver import Solver
-from accountant.analyses.solvers import WIDE, Contour
+from accountant.analyses.solvers import WIDE
 from accountant.bounds import Bounds
 from accountant.broadcasting import each_bounds, each_number
 from accountant.checks import ArrayLike, Checked, Scalar
@@ -37,33 +38,20 @@ def both_directions(solvers: Sequence[Solver], delta: float) -> Bounds | None:
     They are where they are not the two directions of one composition of different parts, or where
     the bracket is wide: a grid may then be narrower.
     """
-    if len(solvers) != 2 or type(solvers[0]) is not Contour or delta == 0.0:
+    if len(solvers) != 2 or delta == 0.0:
         return None
-    if solvers[0].variation <= delta:
+    one, other = solvers
+    if not (isinstance(one, Contour) and isinstance(other, Contour)) or one.variation <= delta:
         return None
-    (first, one_adds), (second, other_adds) = (_rows(one) for one in solvers)
-    if not first or first != second or one_adds == other_adds:
+    if len(one.parts) < 2 or not one.exact or one.direction == other.direction:
         return None
-    return narrow_bracket(first, delta)
+    return narrow_bracket(one.rows, delta) if one.rows == other.rows else None
 
 
 def narrow_bracket(rows: tuple[mixed.Part, ...], delta: float) -> Bounds | None:
     """Bracket ε(delta) of different parts in both directions; None where it is wide."""
     found = _both(rows, delta)
     return found if is_within(found, WIDE) else None
-
-
-def _rows(solver: Solver) -> tuple[tuple[mixed.Part, ...], bool]:
-    """Return what a line is built for, and whether it adds; a plain part is its own reverse.
-
-    Nothing where the ends of a bracket need different lines.
-    """
-    if type(solver) is not Contour or len(solver.parts) < 2:
-        return (), False
-    if not all(pair.exact for pair, _ in solver.parts):
-        return (), False
-    rows = tuple([mixed.Part(q, sigma, n) for (q, sigma, _), n in solver.upper])
-    return rows, any(part.add for part, _ in solver.upper)
 
 
 @lru_cache(maxsize=256)

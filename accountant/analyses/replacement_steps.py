@@ -13,15 +13,15 @@ from typing import NamedTuple
 import numpy as np
 
 from accountant._basics.rounding import U, up
-from accountant.analyses.gaussian_mixtures import MixtureContour
+from accountant.analyses.gaussian_mixtures import Contour
 from accountant.analyses.mixed import LEAST_SIGMA
 from accountant.analyses.replacement_game import CHOICES, Plan, Reached, Value, play, reach
 from accountant.analyses.solver import Solver
-from accountant.analyses.solvers import Contour, Grid
+from accountant.analyses.solvers import Grid
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.gaussian import GaussianPair
-from accountant.pairs.base import DominatingPair, GaussianPart, Parts
+from accountant.pairs.base import DominatingPair, Parts
 from accountant.sampling.lattice_envelope import lattice_spacing, law_below
 from accountant.sampling.mixture_pairs import MixturePair
 from accountant.sampling.replacement_laws import laws_above
@@ -103,12 +103,11 @@ def _alone(draws: Draws, count: int) -> tuple[tuple[DominatingPair, int], Solver
     if len(draws.weights) == 2:
         # A trifle less often and less far; never farther than the core can tell.
         noise = max(0.5 / draws.unit * (1.0 + 8.0 * U), LEAST_SIGMA)
-        part = GaussianPart(draws.weights[1] * (1.0 - 4.0 * U), noise, False)
-        pair = GaussianPair(part.noise_multiplier, part.sampling_probability)
-        return (pair, count), Contour(((pair, count),), [part])
+        pair = GaussianPair(noise, draws.weights[1] * (1.0 - 4.0 * U))
+        return (pair, count), Contour(((pair, count),))
     shift = min(2.0 * draws.unit * (1.0 - 8.0 * U), 1.0 / LEAST_SIGMA)
     mixture = MixturePair(draws.weights, shift, 0.0, False, draws.error)
-    return (mixture, count), MixtureContour(((mixture, count),))
+    return (mixture, count), Contour(((mixture, count),))
 
 
 class ReplacementGame(Solver):

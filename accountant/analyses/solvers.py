@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
-from typing import TypeAlias
 
 import numpy as np
 
 from accountant._basics.rounding import U
-from accountant._core import answers as core
-from accountant.analyses import mixed, renyi_conversion
+from accountant.analyses import renyi_conversion
 from accountant.analyses.brackets import (
     capped,
     delta_listed,
@@ -25,7 +23,7 @@ from accountant.analyses.pld.saddle_point import is_far
 from accountant.analyses.solver import Solver
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError
-from accountant.pairs.base import GaussianPart, Parts, has_rdp
+from accountant.pairs.base import Parts, has_rdp
 from accountant.pairs.product import total
 
 # Relative widths of brackets that grids try for, in turn.
@@ -41,9 +39,6 @@ LEAST = 1e-280
 BESIDE_CONTOUR = {8: TOLERANCES, 64: TOLERANCES[1:], 500: (1e-3, TOLERANCES[-1])}
 # A δ below it may be the end of a grid's window, beyond which the curve may be lower.
 TINY_DELTA = 1e-270
-
-Bracket: TypeAlias = Callable[..., tuple[float, float]]
-GaussianParts: TypeAlias = list[tuple[GaussianPart, int]]
 
 
 class BesideGrid(Solver):
@@ -78,51 +73,6 @@ class BesideGrid(Solver):
             return found
         upper = min(float(found.upper), float(bounds.upper))
         return Bounds(min(max(float(found.lower), float(bounds.lower)), upper), upper)
-
-
-class Contour(BesideGrid):
-    """Subsampled Gaussians: the transform of the loss inverted on a contour."""
-
-    name = "contour"
-    reason = "all parts are (subsampled) Gaussian noise, whose transform is inverted on a contour"
-
-    def __init__(self, parts: Parts, gaussian: Sequence[GaussianPart]) -> None:
-        super().__init__(parts)
-        self.upper = [(part, n) for part, (_, n) in zip(gaussian, parts, strict=True)]
-
-    @cached_property
-    def _lower(self) -> GaussianParts:
-        # Less noise has a larger profile, so lower ends use the other end of an inexact multiplier.
-        return [
-            (part._replace(noise_multiplier=pair.most_noise), n)
-            for (pair, _), (part, n) in zip(self.parts, self.upper, strict=True)
-        ]
-
-    def _least(self) -> float:
-        return math.inf
-
-    def _epsilon(self, delta: float) -> Bounds:
-        found = self._bracket(delta, core.epsilon_bounds, mixed.epsilon_bounds)
-        return self._narrowed(found, delta=delta)
-
-    def _delta(self, epsilon: float) -> Bounds:
-        found = self._bracket(epsilon, core.delta_bounds, mixed.delta_bounds)
-        return self._narrowed(found, epsilon=epsilon)
-
-    def _bracket(self, at: float, single: Bracket, several: Bracket) -> Bounds:
-        # A plain part is its own reverse, so it fits either direction.
-        direction = core.ADD if any(part.add for part, _ in self.upper) else core.REMOVE
-
-        def bracket(parts: GaussianParts) -> tuple[float, float]:
-            rows = [mixed.Part(q, sigma, n) for (q, sigma, _), n in parts]
-            if len(rows) == 1:
-                return single(*rows[0], at, direction)
-            return several(rows, at, direction)
-
-        lower, upper = bracket(self.upper)
-        if self._lower != self.upper:
-            lower = min(lower, bracket(self._lower)[0])
-        return Bounds(lower, upper)
 
 
 class Grid(Solver):
@@ -216,52 +166,51 @@ class Grid(Solver):
 
     def epsilon_upper_met(self, delta: float) -> tuple[float, bool]:
         """Bound ε(delta), 0 < delta < 1, from above; tell whether a grid's is as near as asked."""
-        pure = total((pair.pure_epsilon, n) for pair, n in self.parts)
-        found, met = self._ask(lambda composed: Bounds(0.0, composed.epsilon_upper(delta)))
-        upper = min(pure, math.inf if found is None else float(found.upper))
-        if self._renyi and (self._sharper or not met):
-            upper = min(upper, renyi_conversion.epsilon_upper(self.parts, delta, self._curve))
-        elif found is None and not upper < math.inf:
-            raise PrecisionError(self._out_of_reach)
-        return upper, met and not self._sharper
+        known, met = self._by_grid(delta, lambda one: Bounds(0.0, one.epsilon_upper(delta)))
+        return float(known.upper), met
 
     def delta_upper_met(self, epsilon: float) -> tuple[float, bool]:
         """Bound δ(epsilon) from above; tell whether a grid's bound is as near as asked."""
-        found, met = self._ask(lambda composed: Bounds(0.0, composed.delta_upper(epsilon)))
-        upper = 1.0 if found is None else float(found.upper)
-        if self._renyi and (self._sharper or not met or upper <= TINY_DELTA):
-            upper = min(upper, renyi_conversion.delta_upper(self.parts, epsilon, self._curve))
-        elif found is None:
-            raise PrecisionError(self._out_of_reach)
-        return upper, met and not self._sharper
+        known, met = self._at_grid(epsilon, lambda one: _upper_delta(one, epsilon))
+        return float(known.upper), met
 
     def _epsilon(self, delta: float) -> Bounds:
         return epsilon_listed(self._counted_epsilon, delta, self._left_out)
 
-    def _delta(self, epsilon: float) -> Bounds:
-        return delta_listed(self._counted_delta(epsilon), self._left_out)
-
     def _counted_epsilon(self, delta: float) -> Bounds:
-        pure = total((pair.pure_epsilon, n) for pair, n in self.parts)
-        found, narrow = self._ask(lambda composed: composed.epsilon_bounds(delta))
-        known = raised(self._one, capped(found, pure), delta)
-        if self._renyi and (self._sharper or not narrow):
+        known, _ = self._by_grid(delta, lambda one: one.epsilon_bounds(delta))
+        return raised(self._one, known, delta)
+
+    def _delta(self, epsilon: float) -> Bounds:
+        if self._one is not None:
+            found = self._one.profile(epsilon)
+        else:
+            found, _ = self._at_grid(epsilon, lambda one: one.delta_bounds(epsilon))
+        return delta_listed(found, self._left_out)
+
+    def _by_grid(self, delta: float, question: Callable[[Composed], Bounds]) -> tuple[Bounds, bool]:
+        """Bracket ε(delta) by grids, and by the curve where that may be lower."""
+        found, met = self._ask(question)
+        known = capped(found, total((pair.pure_epsilon, n) for pair, n in self.parts))
+        if self._renyi and (self._sharper or not met):
             known = capped(known, renyi_conversion.epsilon_upper(self.parts, delta, self._curve))
         elif found is None and not known.upper < math.inf:
             raise PrecisionError(self._out_of_reach)
-        return known
+        return known, met and not self._sharper
 
-    def _counted_delta(self, epsilon: float) -> Bounds:
-        if self._one is not None:
-            return self._one.profile(epsilon)
-        found, narrow = self._ask(lambda composed: composed.delta_bounds(epsilon))
+    def _at_grid(
+        self, epsilon: float, question: Callable[[Composed], Bounds]
+    ) -> tuple[Bounds, bool]:
+        """Bracket δ(epsilon) by grids, and by the curve where that may be lower."""
+        found, met = self._ask(question)
+        known = capped(found, 1.0)
         if found is None and not self._renyi:
             raise PrecisionError(self._out_of_reach)
-        known = Bounds(0.0, 1.0).intersection(found)
         # Beyond a grid's window its upper end is the value at the window's end.
-        if self._renyi and (self._sharper or not narrow or known.lower <= 0.0):
+        beyond = known.lower <= 0.0
+        if self._renyi and (self._sharper or not met or beyond):
             known = capped(known, renyi_conversion.delta_upper(self.parts, epsilon, self._curve))
-        return known
+        return known, met and not self._sharper
 
     @property
     def _out_of_reach(self) -> str:
@@ -283,6 +232,12 @@ class Renyi(Solver):
 
     def _delta(self, epsilon: float) -> Bounds:
         return Bounds(0.0, renyi_conversion.delta_upper(self.parts, epsilon))
+
+
+def _upper_delta(composed: Composed, epsilon: float) -> Bounds:
+    """Bound δ(epsilon) from above; the lower end is 0 where that may be the end of a window."""
+    upper = composed.delta_upper(epsilon)
+    return Bounds(0.0 if upper <= TINY_DELTA else TINY_DELTA, upper)
 
 
 def _beside_contour(parts: Parts) -> Solver:

@@ -127,7 +127,7 @@ class Composed(UpperEnds):
             if asked.name == "delta":
                 lower = one.delta_lower(asked.at)
             else:
-                lower = one.epsilon_lower(asked.at, 1e-3 * self._tolerance * asked.scale)
+                lower = one.epsilon_lower(asked.at, 1e-6 * self._tolerance * asked.scale)
         return Bounds(min(lower, upper), upper)
 
     def _excess(self, asked: Question, one: ComposedLaw, known: Bounds) -> float:

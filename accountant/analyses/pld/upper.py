@@ -124,7 +124,7 @@ class Question(NamedTuple):
         """Return the upper end that a law gives."""
         if self.name == "delta":
             return law.delta_upper(self.at)
-        return law.epsilon_upper(self.at, 1e-3 * tolerance * self.scale)
+        return law.epsilon_upper(self.at, 1e-6 * tolerance * self.scale)
 
     def point(self, found: float) -> float:
         """Return the ε of an answer."""
