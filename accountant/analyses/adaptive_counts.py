@@ -292,7 +292,7 @@ def _payoff(lattice: Lattice, epsilon: float) -> FloatArray:
 
 
 def lattice_for(epsilon: float, mu: float, units: int) -> Lattice:
-    """Return a lattice for losses of a composition that is about μ-GDP, paid in so many units."""
+    """Return a lattice for losses of a composition that is about μ-GDP, paid in ``units`` units."""
     spacing = mu / (9.0 * math.sqrt(units))
     # Rare losses far above ε count as what they are, not as infinite, as far as knots allow.
     low, high = -(4.0 * mu + 0.5 * mu * mu), epsilon + max(2.0 * mu, min(0.5, _ABOVE * spacing))

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from accountant._basics.rounding import LEAST, TINY, U
 from accountant._core import answers as core
-from accountant.analyses.solver import Solver
+from accountant.analyses.solver import Question, Solver
 from accountant.analyses.solvers import Grid
 from accountant.bounds import Bounds
 from accountant.checks import MAX_COUNT
@@ -103,26 +103,12 @@ class InvertedProfile(Solver):
             self._grid = Grid(self.parts)
         return self._grid
 
-    def epsilon_bounds(self, delta: float) -> Bounds:
-        """Bracket ε(delta), 0 <= delta < 1."""
+    def answer(self, asked: Question) -> Bounds:
+        """Return both ends, which are known at once."""
         # The laws on a grid have some mass at infinity, the pair has none.
-        if delta > 0.0:
-            return self._once("epsilon", delta, self._epsilon)
-        return super().epsilon_bounds(delta)
-
-    def delta_bounds(self, epsilon: float) -> Bounds:
-        """Bracket δ(epsilon), 0 <= epsilon <= inf."""
-        if epsilon < math.inf:
-            return self._once("delta", epsilon, self._delta)
-        return super().delta_bounds(epsilon)
-
-    def epsilon_upper(self, delta: float) -> float:
-        """Bound ε(delta) from above: both ends are known at once."""
-        return float(self.epsilon_bounds(delta).upper)
-
-    def delta_upper(self, epsilon: float) -> float:
-        """Bound δ(epsilon) from above: both ends are known at once."""
-        return float(self.delta_bounds(epsilon).upper)
+        asked = asked._replace(both=True)
+        direct = asked.at > 0.0 if asked.kind == "epsilon" else asked.at < math.inf
+        return self._once(asked) if direct else super().answer(asked)
 
     def _least(self) -> float:
         """Bound ε(0) by ε at a tiny δ: it does not rise with δ."""

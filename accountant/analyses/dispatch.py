@@ -28,8 +28,7 @@ from functools import lru_cache
 from accountant.analyses import closed_forms
 from accountant.analyses.by_groups import Apart, ByGroups, failing_parts, groups_of
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
-from accountant.analyses.exchange import ExchangeContour
-from accountant.analyses.gaussian_mixtures import Contour, fits
+from accountant.analyses.gaussian_mixtures import Contour, ExchangeContour, fits
 from accountant.analyses.hidden_keys import HiddenKeys, has_hidden_keys
 from accountant.analyses.overflow_counts import OverflowContour, has_few_overflows
 from accountant.analyses.replacement_beside import BesideGame, plays_beside

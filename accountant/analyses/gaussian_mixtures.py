@@ -18,10 +18,12 @@ from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
 from accountant._core import answers as core
 from accountant.analyses import mixed
-from accountant.analyses.solvers import BesideGrid
+from accountant.analyses.solver import Question
+from accountant.analyses.solvers import LEAST, BesideGrid
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, UnsupportedError
 from accountant.pairs.base import DominatingPair, GaussianMixture, Parts, gaussian_part
+from accountant.sampling.exchange_pair import ExchangePair
 
 # The δ for which shifts are cut off first.
 FIRST_DELTA = 1e-14
@@ -168,9 +170,11 @@ class Contour(BesideGrid):
         self.direction = core.ADD if any(adds) else core.REMOVE
         self._by_contour = lru_cache(maxsize=64)(self._certified)
 
-    def quick_epsilon_upper(self, delta: float) -> float:
-        """Return the contour's upper end, which no grid has narrowed."""
-        return float(self._by_contour(delta).upper) if delta > 0.0 else math.inf
+    def quick(self, asked: Question) -> float:
+        """Return the contour's upper end on ε, which no grid has narrowed."""
+        if asked.kind == "delta" or asked.at == 0.0:
+            return math.inf
+        return float(self._by_contour(asked.at).upper)
 
     def _least(self) -> float:
         # Losses are bounded in an addition without plain noise; they are counted as on the grid.
@@ -254,3 +258,44 @@ class Contour(BesideGrid):
 def _missing(cuts: tuple[ShiftCut, ...]) -> float:
     """Bound what all that was cut off adds to δ (Theorem D9)."""
     return math.fsum(cut.missing for cut in cuts) * (1.0 + 2.0 * U)
+
+
+class ExchangeContour(BesideGrid):
+    """Equal steps of Gaussian noise on Poisson samples under replace-one.
+
+    Both laws of the pair are mixtures, and the loss is odd and increasing: its transform is
+    inverted on a contour of its own (docs/theorems_mixtures.md, Theorems D21 and D22).
+    """
+
+    name = "exchange contour"
+    reason = "Gaussian noise on Poisson samples under replace-one: transforms on a contour"
+    _least_delta = LEAST
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        ((pair, count),) = parts
+        if not isinstance(pair, ExchangePair):  # pragma: no cover (chosen by the caller)
+            raise UnsupportedError(f"{pair!r} is not the pair of Theorem E7")
+        self._pair, self._count = pair, float(count)
+
+    def quick(self, asked: Question) -> float:
+        """Return the contour's upper end on ε, which no grid has narrowed."""
+        if asked.kind == "delta" or asked.at == 0.0:
+            return math.inf
+        return float(self._by_contour(asked.at).upper)
+
+    def _least(self) -> float:
+        # The loss has no bound.
+        return math.inf
+
+    def _epsilon(self, delta: float) -> Bounds:
+        return self._narrowed(self._by_contour(delta), delta=delta)
+
+    def _delta(self, epsilon: float) -> Bounds:
+        pair = self._pair
+        found = core.exchange_delta_bounds(pair.distance, pair.q, self._count, epsilon)
+        return self._narrowed(Bounds(*found), epsilon=epsilon)
+
+    def _by_contour(self, delta: float) -> Bounds:
+        pair = self._pair
+        return Bounds(*core.exchange_epsilon_bounds(pair.distance, pair.q, self._count, delta))

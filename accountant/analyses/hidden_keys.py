@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 from accountant._basics.rounding import U, times_up, up
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
 from accountant.analyses.laplace_sum import LaplaceSum
-from accountant.analyses.solver import Solver
+from accountant.analyses.solver import Question, Solver
 from accountant.analyses.upper_pairs import UpperPairs
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError
@@ -148,17 +148,15 @@ class HiddenKeys(Solver):
         self._solvers: dict[Parts, Solver] = {}
         self._other: Solver | None = None
 
-    def epsilon_bounds(self, delta: float) -> Bounds:
-        """Bracket ε(delta), 0 <= delta < 1."""
-        if delta == 0.0:
+    def answer(self, asked: Question) -> Bounds:
+        """Return the worst alternative's."""
+        if not asked.both:
+            return super().answer(asked)
+        if asked.kind == "epsilon" and asked.at == 0.0:
             return Bounds(0.0, math.inf)
-        return self._once("epsilon", delta, self._epsilon)
-
-    def delta_bounds(self, epsilon: float) -> Bounds:
-        """Bracket δ(epsilon), 0 <= epsilon <= inf."""
-        if epsilon == math.inf:
+        if asked.kind == "delta" and asked.at == math.inf:
             return Bounds(0.0, infinite_mass(self.parts))
-        return self._once("delta", epsilon, self._delta)
+        return self._once(asked)
 
     def _epsilon(self, delta: float) -> Bounds:
         return self._worst(

@@ -148,7 +148,7 @@ def _directions(spending: Sequence[Part], delta: float, direction: int) -> Brack
 
     if direction != EITHER:
         return read(direction, 0.0, 0, size)
-    # Adding nearly always costs so much less than removing that a few digits show it.
+    # Adding nearly always costs less than removing, by far, so that a few digits show it.
     used = few = 0
     if size > MANY:
         few = FEW

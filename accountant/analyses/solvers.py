@@ -20,7 +20,7 @@ from accountant.analyses.brackets import (
 )
 from accountant.analyses.pld import Composed, TooWide
 from accountant.analyses.pld.saddle_point import is_far
-from accountant.analyses.solver import Solver
+from accountant.analyses.solver import Question, Solver
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError
 from accountant.pairs.base import Parts, has_rdp
@@ -113,21 +113,13 @@ class Grid(Solver):
             ends.append(n * (edge - pair.loss_error))
         return math.fsum(ends) * (1.0 - 8.0 * U)
 
-    def quick_epsilon_upper(self, delta: float) -> float:
+    def quick(self, asked: Question) -> float:
         """Evaluate the coarsest grid."""
-        if delta == 0.0:
-            return math.inf
-        return self._roughly(lambda rough: rough.epsilon_upper(delta))
-
-    def quick_delta_upper(self, epsilon: float) -> float:
-        """Evaluate the coarsest grid."""
-        return self._roughly(lambda rough: rough.delta_upper(epsilon))
-
-    def _roughly(self, question: Callable[[Composed], float]) -> float:
-        if self._far or self._misses[0]:
+        if self._far or self._misses[0] or (asked.kind == "epsilon" and asked.at == 0.0):
             return math.inf
         try:
-            return question(self._composed(self._tolerances[-1]))
+            coarsest = self._composed(self._tolerances[-1])
+            return float(_read(coarsest, asked._replace(both=False)).upper)
         except PrecisionError:
             return math.inf
 
@@ -137,7 +129,7 @@ class Grid(Solver):
             self._grids[tolerance] = Composed(self.parts, tolerance=tolerance)
         return self._grids[tolerance]
 
-    def _ask(self, question: Callable[[Composed], Bounds]) -> tuple[Bounds | None, bool]:
+    def _ask(self, asked: Question) -> tuple[Bounds | None, bool]:
         """Return the intersection of all grids' brackets, and whether one met its tolerance."""
         known: Bounds | None = None
         if self._far:
@@ -148,7 +140,7 @@ class Grid(Solver):
             if self._misses[place] >= MOST_MISSES[place - len(self._tolerances)]:
                 continue
             try:
-                found = question(self._composed(tolerance)).intersection(known)
+                found = _read(self._composed(tolerance), asked).intersection(known)
                 self._misses[place] = 0
                 return found, True
             except PrecisionError as error:
@@ -158,58 +150,40 @@ class Grid(Solver):
                     known = error.known.intersection(known)
         return known, False
 
-    def _upper_epsilon(self, delta: float) -> Bounds:
-        return Bounds(0.0, self.epsilon_upper_met(delta)[0])
+    def _answer(self, asked: Question) -> Bounds:
+        if not asked.both:
+            return self.upper_met(asked)[0]
+        if asked.kind == "delta":
+            one = self._one
+            found = self.upper_met(asked)[0] if one is None else one.profile(asked.at)
+            return delta_listed(found, self._left_out)
+        return epsilon_listed(
+            lambda delta: raised(self._one, self.upper_met(asked._replace(at=delta))[0], delta),
+            asked.at,
+            self._left_out,
+        )
 
-    def _upper_delta(self, epsilon: float) -> Bounds:
-        return Bounds(0.0, self.delta_upper_met(epsilon)[0])
+    def upper_met(self, asked: Question) -> tuple[Bounds, bool]:
+        """Return the bracket by grids, and by the curve where its upper end may be lower.
 
-    def epsilon_upper_met(self, delta: float) -> tuple[float, bool]:
-        """Bound ε(delta), 0 < delta < 1, from above; tell whether a grid's is as near as asked."""
-        known, met = self._by_grid(delta, lambda one: Bounds(0.0, one.epsilon_upper(delta)))
-        return float(known.upper), met
-
-    def delta_upper_met(self, epsilon: float) -> tuple[float, bool]:
-        """Bound δ(epsilon) from above; tell whether a grid's bound is as near as asked."""
-        known, met = self._at_grid(epsilon, lambda one: _upper_delta(one, epsilon))
-        return float(known.upper), met
-
-    def _epsilon(self, delta: float) -> Bounds:
-        return epsilon_listed(self._counted_epsilon, delta, self._left_out)
-
-    def _counted_epsilon(self, delta: float) -> Bounds:
-        known, _ = self._by_grid(delta, lambda one: one.epsilon_bounds(delta))
-        return raised(self._one, known, delta)
-
-    def _delta(self, epsilon: float) -> Bounds:
-        if self._one is not None:
-            found = self._one.profile(epsilon)
+        Tell, too, whether a grid's upper end is as near as asked.
+        """
+        found, met = self._ask(asked)
+        by_curve = self._renyi and (self._sharper or not met)
+        if asked.kind == "epsilon":
+            known = capped(found, total((pair.pure_epsilon, n) for pair, n in self.parts))
+            if by_curve:
+                curve = renyi_conversion.epsilon_upper(self.parts, asked.at, self._curve)
+                known = capped(known, curve)
         else:
-            found, _ = self._at_grid(epsilon, lambda one: one.delta_bounds(epsilon))
-        return delta_listed(found, self._left_out)
-
-    def _by_grid(self, delta: float, question: Callable[[Composed], Bounds]) -> tuple[Bounds, bool]:
-        """Bracket ε(delta) by grids, and by the curve where that may be lower."""
-        found, met = self._ask(question)
-        known = capped(found, total((pair.pure_epsilon, n) for pair, n in self.parts))
-        if self._renyi and (self._sharper or not met):
-            known = capped(known, renyi_conversion.epsilon_upper(self.parts, delta, self._curve))
-        elif found is None and not known.upper < math.inf:
+            known = capped(found, 1.0)
+            # Beyond a grid's window its upper end is the value at the window's end.
+            end = known.lower <= 0.0 if asked.both else known.upper <= TINY_DELTA
+            if by_curve or (self._renyi and end):
+                curve = renyi_conversion.delta_upper(self.parts, asked.at, self._curve)
+                known = capped(known, curve)
+        if found is None and not self._renyi and known.upper == asked.most:
             raise PrecisionError(self._out_of_reach)
-        return known, met and not self._sharper
-
-    def _at_grid(
-        self, epsilon: float, question: Callable[[Composed], Bounds]
-    ) -> tuple[Bounds, bool]:
-        """Bracket δ(epsilon) by grids, and by the curve where that may be lower."""
-        found, met = self._ask(question)
-        known = capped(found, 1.0)
-        if found is None and not self._renyi:
-            raise PrecisionError(self._out_of_reach)
-        # Beyond a grid's window its upper end is the value at the window's end.
-        beyond = known.lower <= 0.0
-        if self._renyi and (self._sharper or not met or beyond):
-            known = capped(known, renyi_conversion.delta_upper(self.parts, epsilon, self._curve))
         return known, met and not self._sharper
 
     @property
@@ -234,10 +208,14 @@ class Renyi(Solver):
         return Bounds(0.0, renyi_conversion.delta_upper(self.parts, epsilon))
 
 
-def _upper_delta(composed: Composed, epsilon: float) -> Bounds:
-    """Bound δ(epsilon) from above; the lower end is 0 where that may be the end of a window."""
-    upper = composed.delta_upper(epsilon)
-    return Bounds(0.0 if upper <= TINY_DELTA else TINY_DELTA, upper)
+def _read(composed: Composed, asked: Question) -> Bounds:
+    if asked.kind == "epsilon":
+        if asked.both:
+            return composed.epsilon_bounds(asked.at)
+        return Bounds(0.0, composed.epsilon_upper(asked.at))
+    if asked.both:
+        return composed.delta_bounds(asked.at)
+    return Bounds(0.0, composed.delta_upper(asked.at))
 
 
 def _beside_contour(parts: Parts) -> Solver:

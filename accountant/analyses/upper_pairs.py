@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from accountant.analyses import renyi_conversion
-from accountant.analyses.solver import Solver
+from accountant.analyses.solver import Question, Solver
 from accountant.analyses.solvers import TOLERANCES, Grid, Renyi
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, UnsupportedError
@@ -99,40 +99,20 @@ class UpperPairs(Solver):
         self._grid = Grid(pairs, ROOMY if has_curve else TOLERANCES)
         self._curves = Renyi(parts) if all(has_rdp(pair) for pair, _ in parts) else None
 
-    def epsilon_upper(self, delta: float) -> float:
-        """Bound ε(delta) from above by the dominating pairs, and by the curves."""
-        return self._narrower(lambda one: one.epsilon_upper(delta))
-
-    def delta_upper(self, epsilon: float) -> float:
-        """Bound δ(epsilon) from above by the dominating pairs, and by the curves."""
-        return self._narrower(lambda one: one.delta_upper(epsilon))
-
-    def epsilon_bounds(self, delta: float) -> Bounds:
-        """Bracket ε(delta) with a lower end of 0."""
-        return Bounds(0.0, self.epsilon_upper(delta))
-
-    def delta_bounds(self, epsilon: float) -> Bounds:
-        """Bracket δ(epsilon) with a lower end of 0."""
-        return Bounds(0.0, self.delta_upper(epsilon))
-
-    def quick_epsilon_upper(self, delta: float) -> float:
+    def quick(self, asked: Question) -> float:
         """Evaluate the coarsest grid of the dominating pairs."""
-        return self._grid.quick_epsilon_upper(delta)
+        return self._grid.quick(asked)
 
-    def quick_delta_upper(self, epsilon: float) -> float:
-        """Evaluate the coarsest grid of the dominating pairs."""
-        return self._grid.quick_delta_upper(epsilon)
-
-    def _narrower(self, ask: Callable[[Solver], float]) -> float:
+    def answer(self, asked: Question) -> Bounds:
+        """Return the lesser of the bounds by the dominating pairs and by the curves, and 0."""
+        asked = asked._replace(both=False)
         try:
-            known = math.inf if self._curves is None else ask(self._curves)
+            known = math.inf if self._curves is None else float(self._curves.answer(asked).upper)
         except UnsupportedError:  # some part has a dominating pair and no curve
             known = math.inf
         try:
-            return min(ask(self._grid), known)
+            known = min(float(self._grid.answer(asked).upper), known)
         except AccountantError:
             if known == math.inf:
                 raise
-            return known
-
-    _epsilon, _delta = epsilon_bounds, delta_bounds
+        return Bounds(0.0, known)

@@ -55,7 +55,7 @@ class SparseHistogram(Mechanism):
     max_partitions : int, keyword only
         The largest number of keys of one user, in [1, 2**40].
     minimum : int, optional, keyword only
-        A key also needs so many users, before noise. Raise the threshold by ``minimum - 1``, or
+        A key also needs this many users, before noise. Raise the threshold by ``minimum - 1``, or
         the minimum makes the guarantee worse.
     beside : Mechanism, optional, keyword only
         What else a released key comes with: the noise on a sum of one user's values under one key.

@@ -109,7 +109,7 @@ class Atoms(NamedTuple):
     relative_error, loss_error : float
         As in :class:`Masses`.
     absolute_error : float
-        What underflow adds to the error of a mass, and at most so much mass is not listed.
+        What underflow adds to the error of a mass. No more mass than that is not listed.
     """
 
     loss: FloatArray

@@ -7,7 +7,7 @@ force in ball arithmetic.
 import pytest
 
 import accountant as ac
-from accountant.analyses.exchange import ExchangeContour
+from accountant.analyses.gaussian_mixtures import ExchangeContour
 from accountant.analyses.solvers import Grid
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.exchange_pair import ExchangePair

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Sequence
 
 from accountant.analyses.pld.composed_law import ComposedLaw
 from accountant.analyses.pld.loss_grid import largest_loss
-from accountant.analyses.pld.upper import TARGET, Question, TooWide, UpperEnds
+from accountant.analyses.pld.upper import MEMORY_CAP, TARGET, Aim, TooWide, UpperEnds
 from accountant.bounds import Bounds
 from accountant.checks import EPSILON, real
 from accountant.environment import to_nearest
 from accountant.errors import PrecisionError
+from accountant.pairs.base import DominatingPair
 
 # Grids that are tried for one bracket at most.
 MOST_GRIDS = 5
@@ -91,7 +93,7 @@ class Composed(UpperEnds):
             return Bounds(0.0, 0.0)
         return self._bracket(self._about_epsilon(delta))
 
-    def _bracket(self, asked: Question) -> Bounds:
+    def _bracket(self, asked: Aim) -> Bounds:
         """Refine the grid of the upper end until the lower one is near."""
         upper, one = self._upper(asked)
         known, before, share = Bounds(0.0, upper), math.inf, 1.0
@@ -121,7 +123,7 @@ class Composed(UpperEnds):
             known,
         )
 
-    def _read(self, asked: Question, one: ComposedLaw) -> Bounds:
+    def _read(self, asked: Aim, one: ComposedLaw) -> Bounds:
         upper, lower = asked.upper(one, self._tolerance), 0.0
         with contextlib.suppress(PrecisionError):  # the round-off of the lower law exceeds it
             if asked.name == "delta":
@@ -130,7 +132,7 @@ class Composed(UpperEnds):
                 lower = one.epsilon_lower(asked.at, 1e-6 * self._tolerance * asked.scale)
         return Bounds(min(lower, upper), upper)
 
-    def _excess(self, asked: Question, one: ComposedLaw, known: Bounds) -> float:
+    def _excess(self, asked: Aim, one: ComposedLaw, known: Bounds) -> float:
         """Return how many times as wide a bracket is as it may be."""
         lower, upper = float(known.lower), float(known.upper)
         if lower == upper:
@@ -146,3 +148,27 @@ class Composed(UpperEnds):
             return math.inf
         size = max(upper, 0.01 * asked.saddle.spread)
         return max(upper - lower, 0.0) / (size * self._tolerance)
+
+
+@to_nearest
+def delta_bounds(
+    parts: Sequence[tuple[DominatingPair, int]],
+    epsilon: float,
+    *,
+    tolerance: float = 1e-6,
+    memory_cap: int = MEMORY_CAP,
+) -> Bounds:
+    """Bracket δ(epsilon) of the composition of ``parts``; see :class:`Composed`."""
+    return Composed(parts, tolerance=tolerance, memory_cap=memory_cap).delta_bounds(epsilon)
+
+
+@to_nearest
+def epsilon_bounds(
+    parts: Sequence[tuple[DominatingPair, int]],
+    delta: float,
+    *,
+    tolerance: float = 1e-6,
+    memory_cap: int = MEMORY_CAP,
+) -> Bounds:
+    """Bracket ε(delta) of the composition of ``parts``; see :class:`Composed`."""
+    return Composed(parts, tolerance=tolerance, memory_cap=memory_cap).epsilon_bounds(delta)

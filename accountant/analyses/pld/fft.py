@@ -87,7 +87,7 @@ def product_of(parts: Sequence[Tilted], size: int) -> Product:
     Raises
     ------
     PrecisionError
-        The round-off of so many repetitions exceeds every weight.
+        The round-off of the repetitions exceeds every weight.
     """
     relative = fft_error(size)
     values = np.ones(size // 2 + 1, dtype=np.complex128)
@@ -124,7 +124,7 @@ def compose(parts: Sequence[Tilted], first: int, size: int, outside: float) -> T
     Raises
     ------
     PrecisionError
-        The round-off of so many repetitions exceeds every weight.
+        The round-off of the repetitions exceeds every weight.
     """
     if len(parts) == 1 and parts[0].times == 1:
         return Total(parts[0].weights, parts[0].first, 0.0, 0.0, True)
