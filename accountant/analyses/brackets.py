@@ -8,12 +8,10 @@ from collections.abc import Callable
 from accountant._basics.rounding import ratio_down
 from accountant._core import answers as core
 from accountant.bounds import Bounds
-from accountant.pairs.base import DominatingPair, Parts, offers
+from accountant.pairs.base import Parts
 from accountant.pairs.product import root_of_squares, total
 from accountant.search import DOUBLES, crossing
 
-# Losses of one release up to which its profile is summed again and again; it affects speed alone.
-MOST_LOSSES = 2**16
 # A search for an ε ends when its two sides are this close, relatively.
 CLOSE = 1e-12
 # The least ε that is looked for.
@@ -77,25 +75,6 @@ def delta_listed(found: Bounds, left_out: float) -> Bounds:
     if not left_out > 0.0 or not found.lower > 0.0:
         return found
     return Bounds(max(math.nextafter(float(found.lower) - left_out, 0.0), 0.0), found.upper)
-
-
-def of_few_losses(pair: DominatingPair) -> DominatingPair | None:
-    """Return a pair whose own profile is a sum over a table that is not long; else None."""
-    table = pair.loss_atoms
-    return (
-        pair
-        if table is not None and table.loss.size <= MOST_LOSSES and offers(pair, "profile")
-        else None
-    )
-
-
-def raised(pair: DominatingPair | None, known: Bounds, delta: float) -> Bounds:
-    """Raise the lower end of an ε(delta) of one release to where its own profile is above δ."""
-    upper = float(known.upper)
-    if pair is None or not LEAST_EPSILON < upper < math.inf:
-        return known
-    low = below_crossing(lambda x: float(pair.profile(x).lower), delta, upper, upper)
-    return Bounds(min(max(float(known.lower), low), upper), upper)
 
 
 def bracket_crossing(

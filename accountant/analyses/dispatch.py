@@ -8,7 +8,7 @@ equal steps of E7's pair (replace-one)      the native contour (``exchange conto
 equal Poisson samples with a rare overflow  the native contour (``overflow contour``)
 equal steps on batches of a fixed size      the game of Theorem S19 (``replacement game``)
 the same beside other parts                 the game's profile as a pair among the others
-one release that inverts its own profile    that profile (``profile``)
+one release with a profile of its own       that profile (``profile``)
 parts with transforms and no common lattice a smoothed line (``smoothed line``)
 all parts with a loss distribution          the privacy loss distribution on a grid (``grid``)
 several releases on one sample              the same, on the pair of their joint profile, and the
@@ -114,8 +114,8 @@ def _grouped(parts: Parts) -> Solver:
 
 def _together(parts: Parts) -> Solver:
     """Return the analysis of all parts at once, by what all of them have."""
-    if closed_forms.inverts_itself(parts):
-        return closed_forms.InvertedProfile(parts)
+    if closed_forms.answers_itself(parts):
+        return closed_forms.OneRelease(parts)
     if all(has_pld(pair) for pair, _ in parts):
         return Grid(parts)
     if all(_has_curve_alone(pair) for pair, _ in parts):

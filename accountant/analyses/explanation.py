@@ -8,7 +8,7 @@ from typing import NamedTuple
 from accountant import checks
 from accountant.analyses import renyi_conversion
 from accountant.analyses.by_groups import Apart, ByGroups
-from accountant.analyses.closed_forms import InvertedProfile, MergedGaussian, Nothing
+from accountant.analyses.closed_forms import MergedGaussian, Nothing, OneRelease
 from accountant.analyses.dispatch import cached_solver
 from accountant.analyses.replacement_beside import BesideGame
 from accountant.analyses.replacement_steps import ReplacementGame
@@ -125,7 +125,7 @@ def _account(solver: Solver, pair: DominatingPair) -> PartAccount:
         return CONTOUR
     if isinstance(solver, Renyi):
         return CURVE
-    if isinstance(solver, InvertedProfile):
+    if isinstance(solver, OneRelease):
         return PROFILE
     if not has_pld(pair):
         is_alone = not offers(pair, "pld_upper_pair")

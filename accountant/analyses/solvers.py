@@ -15,8 +15,6 @@ from accountant.analyses.brackets import (
     delta_listed,
     epsilon_listed,
     is_within,
-    of_few_losses,
-    raised,
 )
 from accountant.analyses.pld import Composed, TooWide
 from accountant.analyses.pld.saddle_point import is_far
@@ -90,7 +88,6 @@ class Grid(Solver):
         self._left_out = total((pair.left_out, n) for pair, n in parts)
         # The profile of one release is at most the conversion of its curve.
         several = sum(n for _, n in parts) > 1
-        self._one = None if several else of_few_losses(parts[0][0])
         self._sharper = several and self._renyi and any(pair.sharper_rdp for pair, _ in parts)
 
     @cached_property
@@ -154,13 +151,9 @@ class Grid(Solver):
         if not asked.both:
             return self.upper_met(asked)[0]
         if asked.kind == "delta":
-            one = self._one
-            found = self.upper_met(asked)[0] if one is None else one.profile(asked.at)
-            return delta_listed(found, self._left_out)
+            return delta_listed(self.upper_met(asked)[0], self._left_out)
         return epsilon_listed(
-            lambda delta: raised(self._one, self.upper_met(asked._replace(at=delta))[0], delta),
-            asked.at,
-            self._left_out,
+            lambda delta: self.upper_met(asked._replace(at=delta))[0], asked.at, self._left_out
         )
 
     def upper_met(self, asked: Question) -> tuple[Bounds, bool]:
