@@ -18,13 +18,7 @@ from accountant.bounds import Bounds
 from accountant.composition.problems import counted_alternatives, directions, symmetrised_pairs
 from accountant.environment import to_nearest
 from accountant.errors import AccountantError
-from accountant.mechanisms.base import (
-    Contribution,
-    Counted,
-    Explanation,
-    Mechanism,
-    relative_width,
-)
+from accountant.mechanisms.base import Contribution, Counted, Explanation, Mechanism, relative_width
 from accountant.pairs.base import DominatingPair, Parts, has_pld, has_rdp, offers
 
 # Brackets no wider than this, relatively, are as narrow as rounding leaves them.
@@ -168,13 +162,7 @@ def explain(mechanism: Mechanism, delta: object) -> Explanation:
         found.append(Contribution(m, n, alone, share, account.account, width, account.narrower))
     found.sort(key=lambda row: -(row.share if row.share is not None else row.epsilon))
     return Explanation(
-        used.name,
-        used.reason,
-        names[-index],
-        whole,
-        delta,
-        mechanism.relation.words,
-        tuple(found),
+        used.name, used.reason, names[-index], whole, delta, mechanism.relation.words, tuple(found)
     )
 
 

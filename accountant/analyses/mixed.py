@@ -67,10 +67,7 @@ class Mixture(NamedTuple):
 
 
 def epsilon_bounds(
-    parts: Iterable[Part],
-    delta: float,
-    direction: int = EITHER,
-    mixtures: tuple[Mixture, ...] = (),
+    parts: Iterable[Part], delta: float, direction: int = EITHER, mixtures: tuple[Mixture, ...] = ()
 ) -> tuple[float, float]:
     """Bracket ε(delta) of the composition, 0 < delta < 1."""
     spending = _merged(parts)

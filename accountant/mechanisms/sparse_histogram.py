@@ -252,11 +252,7 @@ class SparseHistogram(Mechanism):
             return None
         u, v = min(u_high, most), min(v_high, most)
         old = self._old(max(2 * most - u_low - v_low, 0), 0) + self._shared(s_high)
-        return Box(
-            log.times(u),
-            log.times(v),
-            old,
-        )
+        return Box(log.times(u), log.times(v), old)
 
     def _varied(self, ends: Sequence[tuple[int, int]]) -> Box | None:
         """Return the box of one release with bounded rows or weighted users."""

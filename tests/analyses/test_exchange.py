@@ -87,12 +87,7 @@ def test_two_steps_are_enclosed(distance, q, epsilon):
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("distance", "q", "steps", "delta"),
-    [
-        (1.0, 1e-3, 10, 1e-4),
-        (4.0, 1e-3, 8, 3e-4),
-        (2.0, 0.01, 20, 1e-5),
-        (0.3, 0.02, 16, 1e-3),
-    ],
+    [(1.0, 1e-3, 10, 1e-4), (4.0, 1e-3, 8, 3e-4), (2.0, 0.01, 20, 1e-5), (0.3, 0.02, 16, 1e-3)],
 )
 def test_few_steps_are_enclosed(distance, q, steps, delta):
     asked = solver(distance, q, steps)

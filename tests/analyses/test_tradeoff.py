@@ -33,10 +33,7 @@ def gaussian_miss(x, mu):
 
 
 def gaussian(mu):
-    return (
-        lambda e: gdp_delta_bounds(mu, e).upper,
-        lambda e: gdp_delta_bounds(mu, e).lower,
-    )
+    return (lambda e: gdp_delta_bounds(mu, e).upper, lambda e: gdp_delta_bounds(mu, e).lower)
 
 
 RATES = [0.0, 1e-30, 1e-15, 1e-9, 1e-3, 0.1, 0.5, 0.9, 1 - 1e-6, 1 - 1e-12, 1.0]
