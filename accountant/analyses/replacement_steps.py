@@ -164,7 +164,7 @@ class ReplacementGame(Solver):
         return math.inf
 
     def _answer(self, asked: Question) -> Bounds:
-        """Bound by the game from above, from below by a record that stands out, or hides in time."""
+        """Bound by the game from above, from below by a record that stands out or hides in time."""
         at = asked.at
         if asked.kind == "epsilon":
             alone, game = self._alone_epsilon(at), self._game(delta=at)

@@ -123,6 +123,9 @@ MOST_LOSS = 1e150
 # An atom within this share of a cell from an end of the grid counts as at the end: it is a knot,
 # not in the cell beyond it. It affects the number of knots alone.
 END_MARGIN = 1e-9
+# Lattices with more points than this between the offset and the largest loss have no last point
+# that a double tells from its neighbours.
+MOST_STEPS = 2.0**40
 
 
 class GridPart(NamedTuple):
@@ -182,6 +185,8 @@ def place(part: GridPart, plan: GridPlan, parts: int) -> LossGrid:
     high = law.high[min(int(np.searchsorted(-beyond, -rare)), law.high.size - 1)]
     low = _lowest(law, plan.saddle.tilt, plan.log_loss - math.log(parts * part.times))
     offset = part.offset or 0.0
+    if part.offset is not None:
+        offset = _lattice_knot(part, offset, plan.spacing)
     # Without a lattice nothing is on knots, and a cell as narrow as that may hold all the mass.
     margin = 0.0 if part.offset is None else END_MARGIN
     first = math.floor((low - offset) / plan.spacing + margin)
@@ -192,6 +197,19 @@ def place(part: GridPart, plan: GridPlan, parts: int) -> LossGrid:
         # The least loss may have mass, which a law from below has only if it is in a cell.
         first -= 1
     return LossGrid(offset, plan.spacing, first, max(last, first + 1))
+
+
+def _lattice_knot(part: GridPart, offset: float, spacing: float) -> float:
+    """Return a point of the part's lattice for a knot: the last one, where the grid misses some.
+
+    In any other cell an atom costs little more than a density, but no loss may be rounded up.
+    """
+    step, high = part.pair.lattice[1] if part.pair.lattice else 0.0, part.pair.support[1]
+    ratio = step / spacing
+    if part.pure or not high < math.inf or not 0.0 < ratio < MOST_STEPS or ratio == round(ratio):
+        return offset
+    steps = (high - offset) / step
+    return offset + round(steps) * step if steps < MOST_STEPS else offset
 
 
 def _lowest(law: CoarseLaw, tilt: float, log_rare: float) -> float:
