@@ -19,9 +19,9 @@ from accountant.environment import to_nearest
 from accountant.errors import PrecisionError
 from accountant.pairs.base import DominatingPair
 
-# Grids that are tried for one bracket at most, the second twice as fine: its width falls to a
-# quarter, or to a half where losses between knots have no density. It affects lower ends alone.
-MOST_GRIDS = 2
+# Grids that are tried for one bracket at most, each twice as fine: its width falls to a quarter,
+# or to a half where losses between knots have no density. It affects lower ends alone.
+MOST_GRIDS = 3
 # Points beyond which no finer grid is tried: it would take half a second.
 LONG = 2**20
 
