@@ -184,8 +184,7 @@ def compare_samplers(
     *Guarantee.* Each upper end holds under its row's relation, each lower end is reached by some
     data (docs/theorems_sampling.md). Rows of different relations answer different questions.
 
-    *Algorithm.* The sampler's own mechanism, by the analysis that fits it; grids are asked for
-    four digits.
+    *Algorithm.* The sampler's own mechanism, by the analysis that fits it.
 
     Examples
     --------
