@@ -79,7 +79,7 @@ class SparseHistogram(Mechanism):
     >>> import accountant as ac
     >>> zips = ac.SparseHistogram(ac.Gaussian(6.0), threshold=36.0)
     >>> zips.delta(1.0)
-    2.7165437370899657e-09
+    2.716543737088226e-09
     """
 
     theorems = ("N1", "N10", "N11")
