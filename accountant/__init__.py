@@ -240,6 +240,12 @@ def _explain(mechanism: Mechanism, delta: object) -> Explanation:
     return explain(mechanism, delta)
 
 
+def _joint(problems: Problems) -> DominatingPair:
+    from accountant.analyses.profile import joint_pair
+
+    return joint_pair(problems)
+
+
 def _compose(parts: tuple[tuple[Mechanism, int], ...]) -> Composition:
     return _composing()(parts)
 
@@ -258,4 +264,4 @@ def _steps_of_user(q: float, sigma: float, steps: int, records: int) -> Mechanis
 
 
 # What the methods of mechanisms call; loaded when first called.
-bind(Bound(_solve, _explain, _compose, _sampled_replacement, _steps_of_user))
+bind(Bound(_solve, _explain, _joint, _compose, _sampled_replacement, _steps_of_user))

@@ -11,7 +11,6 @@ from typing import ClassVar, NamedTuple
 from accountant import checks
 from accountant._basics.display import text_down, text_up
 from accountant._basics.rounding import ratio_up
-from accountant._basics.tolerances import relative_width
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.relations import NeighbouringRelation
@@ -29,8 +28,6 @@ from accountant.sampling import (
 
 __all__ = ["SAMPLERS", "SamplerRow", "SamplerTable", "compare_samplers"]
 
-# Relative width that is asked for: of the digits that a table shows, the last may be off by a few.
-PRINTED = 1e-4
 _REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 
 
@@ -187,8 +184,7 @@ def compare_samplers(
     *Guarantee.* Each upper end holds under its row's relation, each lower end is reached by some
     data (docs/theorems_sampling.md). Rows of different relations answer different questions.
 
-    *Algorithm.* The sampler's own mechanism, by the analysis that fits it; grids are asked for
-    four digits.
+    *Algorithm.* The sampler's own mechanism, by the analysis that fits it.
 
     Examples
     --------
@@ -214,8 +210,7 @@ def compare_samplers(
     rows = []
     for name in chosen:
         sampler = known[name]()
-        with relative_width(PRINTED):
-            lower, upper = sampler.epsilon_bounds(noise, target)
+        lower, upper = sampler.epsilon_bounds(noise, target)
         rows.append(
             SamplerRow(sampler.name, sampler.relation, float(lower), float(upper), sampler.theorem)
         )

@@ -1,1 +1,1 @@
-"""What every part stands on: directed rounding, intervals, tolerances, files, locks, texts."""
+"""What every part stands on: directed rounding, intervals, files, locks, texts."""

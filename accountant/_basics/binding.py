@@ -22,6 +22,8 @@ class Bound(NamedTuple):
         ``solve(mechanism)`` returns its profile.
     explain : callable
         ``explain(mechanism, delta)`` returns the explanation of an answer.
+    joint : callable
+        ``joint(problems)`` returns one pair that dominates every problem.
     compose : callable
         ``compose(counted)`` returns the composition of counted mechanisms.
     sampled_replacement : callable
@@ -34,6 +36,7 @@ class Bound(NamedTuple):
 
     solve: Callable[[Any], Any]
     explain: Callable[[Any, object], Any]
+    joint: Callable[[Any], Any]
     compose: Callable[[Any], Any]
     sampled_replacement: Callable[[Any, float], Any]
     steps_of_user: Callable[[float, float, int, int], Any]

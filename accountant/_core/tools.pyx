@@ -122,7 +122,6 @@ cdef extern from "grid.h" nogil:
 
     ctypedef struct acct_profile_sums:
         double value
-        double slope
         double gross
         double square
         double most
@@ -205,15 +204,15 @@ def multiply_power(const double complex[::1] z, unsigned long long power, double
 
 
 def profile_sums(const double[::1] b, double first, double spacing, double tilt):
-    """Sum a tilted law against the hockey stick: ``(value, slope, gross, square, most)``."""
+    """Sum a tilted law against the hockey stick: ``(value, gross, square, most)``."""
     cdef acct_environment saved
-    cdef acct_profile_sums s = acct_profile_sums(0.0, 0.0, 0.0, 0.0, 0.0)
+    cdef acct_profile_sums s = acct_profile_sums(0.0, 0.0, 0.0, 0.0)
     if b.shape[0] > 0:
         with nogil:
             acct_enter(&saved)
             acct_profile(b.shape[0], &b[0], first, spacing, tilt, &s)
             acct_leave(&saved)
-    return s.value, s.slope, s.gross, s.square, s.most
+    return s.value, s.gross, s.square, s.most
 
 
 # The elementary functions that the certificates trust, as the native core calls them.

@@ -16,7 +16,7 @@
     From above: Rényi divergences at every order, and their conversion.
 ``classical``, ``optimal``
     Composition of (ε, δ) guarantees; ``parts`` reads them.
-``replacement_*``, ``exchange``, ``overflow_counts``, ``shift_cuts``
+``replacement_*``, ``overflow_counts``
     Samples of a fixed size, Poisson samples under replace-one, and rare overflows.
 ``over_steps``, ``moments``, ``adaptive_counts``
     ε after the releases of a history, and what filters over releases chosen as one goes add up.

@@ -16,6 +16,7 @@ import numpy as np
 
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
+from accountant.analyses.pld.loss_grid import LossGrid, discretise
 from accountant.errors import PrecisionError
 from accountant.pairs.base import DominatingPair
 
@@ -40,32 +41,18 @@ def single(pair: DominatingPair, spacing: float, lost: float) -> Law:
     """Return the chord law of one release (Theorem G2); at most ``lost`` is moved to +∞."""
     cells = 256
     while True:
-        law, below = _chords(pair, spacing, cells)
-        narrow = law.infinite > pair.infinite_mass + lost or below > lost
+        if cells > _KNOTS:
+            raise PrecisionError(
+                "the losses of a kind spread too far for the lattice of its packet"
+            )
+        knots = LossGrid(0.0, spacing, -cells, cells)
+        law = discretise(pair, knots, has_atoms=False)
+        # The mass below the window was moved up to its lower end.
+        below = float(pair.masses(knots.losses()[:1]).p[0])
+        narrow = law.infinite_upper > pair.infinite_mass + lost or below > lost
         if not narrow or cells * spacing >= _REACH:
-            return cut(law, lost)
+            return cut(Law(spacing, -cells, law.upper, law.infinite_upper), lost)
         cells *= 2
-
-
-def _chords(pair: DominatingPair, spacing: float, cells: int) -> tuple[Law, float]:
-    """Return the law on a window around 0, and the mass that was moved up to its lower end."""
-    if cells > _KNOTS:
-        raise PrecisionError("the losses of a kind spread too far for the lattice of its packet")
-    edges: FloatArray = np.multiply(np.arange(-cells, cells + 1), spacing, dtype=np.float64)
-    found = pair.masses(edges)
-    up = 1.0 + found.relative_error + 4.0 * U
-    p = found.p * up + 1e-300
-    q = np.maximum(found.q / up - 1e-300, 0.0)[1:-1]
-    inner = p[1:-1]
-    # The part at the upper knot, rounded up: a difference of two masses over 1 - e^-D.
-    width = -math.expm1(-spacing)
-    high = np.maximum(inner - q * np.exp(edges[:-1]) * (1.0 - 4.0 * U), 0.0) / width
-    high = np.minimum(high * (1.0 + 8.0 * U) + inner * (8.0 * U / width), inner)
-    masses = np.zeros(len(edges))
-    masses[1:] += high
-    masses[:-1] += inner - high
-    masses[0] += p[0]
-    return Law(spacing, -cells, masses * (1.0 + 8.0 * U), float(p[-1])), float(p[0])
 
 
 def cut(law: Law, lost: float) -> Law:
@@ -305,7 +292,7 @@ def _payoff(lattice: Lattice, epsilon: float) -> FloatArray:
 
 
 def lattice_for(epsilon: float, mu: float, units: int) -> Lattice:
-    """Return a lattice for losses of a composition that is about μ-GDP, paid in so many units."""
+    """Return a lattice for losses of a composition that is about μ-GDP, paid in ``units`` units."""
     spacing = mu / (9.0 * math.sqrt(units))
     # Rare losses far above ε count as what they are, not as infinite, as far as knots allow.
     low, high = -(4.0 * mu + 0.5 * mu * mu), epsilon + max(2.0 * mu, min(0.5, _ABOVE * spacing))

@@ -8,14 +8,16 @@ from collections.abc import Callable
 from accountant._basics.rounding import ratio_down
 from accountant._core import answers as core
 from accountant.bounds import Bounds
-from accountant.pairs.base import DominatingPair, Parts, has_profile
+from accountant.pairs.base import Parts
 from accountant.pairs.product import root_of_squares, total
-from accountant.search import narrow
+from accountant.search import DOUBLES, crossing
 
-# Losses of one release up to which its profile is summed again and again; it affects speed alone.
-MOST_LOSSES = 2**16
-# Halvings of an interval of ε, to the last digits.
-HALVINGS = 60
+# A search for an ε ends when its two sides are this close, relatively.
+CLOSE = 1e-12
+# The least ε that is looked for.
+LEAST_EPSILON = 1e-300
+# Lower ends that are tried, each four times as far below the crossing as the one before.
+TRIES = 40
 
 
 def capped(bounds: Bounds | None, most: float) -> Bounds:
@@ -75,19 +77,49 @@ def delta_listed(found: Bounds, left_out: float) -> Bounds:
     return Bounds(max(math.nextafter(float(found.lower) - left_out, 0.0), 0.0), found.upper)
 
 
-def of_few_losses(pair: DominatingPair) -> DominatingPair | None:
-    """Return a pair whose own profile is a sum over a table that is not long; else None."""
-    table = pair.loss_atoms
-    return (
-        pair if table is not None and table.loss.size <= MOST_LOSSES and has_profile(pair) else None
-    )
+def bracket_crossing(
+    side: Callable[[float, int], float], delta: float, guess: float, farthest: float
+) -> Bounds | None:
+    """Bracket the ε in (0, ``farthest``] where a falling profile is ``delta``; None if none is.
+
+    ``side(ε, 0)`` bounds it from below, and ``side(ε, 1)`` from above. The latter is at most
+    ``delta`` at the upper end, and the former above it at the lower one: both were evaluated.
+    """
+    above = above_crossing(lambda x: side(x, 1), delta, guess, farthest)
+    if above is None:
+        return None
+    return Bounds(below_crossing(lambda x: side(x, 0), delta, above, above), above)
 
 
-def raised(pair: DominatingPair | None, known: Bounds, delta: float) -> Bounds:
-    """Raise the lower end of an ε(delta) of one release to where its own profile is above δ."""
-    if pair is None or not known.upper < math.inf:
-        return known
-    low, _ = narrow(
-        lambda x: float(pair.profile(x).lower) > delta, 0.0, float(known.upper), HALVINGS
-    )
-    return Bounds(max(float(known.lower), low), known.upper)
+def above_crossing(
+    upper: Callable[[float], float],
+    delta: float,
+    guess: float,
+    farthest: float,
+    *,
+    nearest: float = LEAST_EPSILON,
+    close: float = CLOSE,
+) -> float | None:
+    """Return an ε between the ends where a falling bound is at most ``delta``; None if none is.
+
+    It is above ``delta`` where ε is smaller by a share of ``close``.
+    """
+    ends = DOUBLES.rank(nearest), DOUBLES.rank(farthest)
+    rank = crossing(upper, delta, DOUBLES, guess, ends, True, close)
+    return None if rank is None else DOUBLES.value(rank)
+
+
+def below_crossing(
+    lower: Callable[[float], float],
+    delta: float,
+    guess: float,
+    farthest: float,
+    *,
+    nearest: float = LEAST_EPSILON,
+    close: float = CLOSE,
+) -> float:
+    """Return an ε between the ends where a falling bound is above ``delta``, or 0."""
+    found = above_crossing(lower, delta, guess, farthest, nearest=nearest, close=close)
+    below = found or 0.0
+    tried = (below * (1.0 - close * 4.0**k) for k in range(TRIES))
+    return next((at for at in tried if at >= nearest and lower(at) > delta), 0.0)

@@ -5,24 +5,23 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import numpy as np
 
 from accountant._basics.rounding import U, sum_up, up
 from accountant.analyses.brackets import is_within
+from accountant.analyses.gaussian_mixtures import covers
 from accountant.analyses.pld.saddle_point import is_far
-from accountant.analyses.shift_cuts import covers
-from accountant.analyses.solver import Solver
+from accountant.analyses.solver import Question, Solver
 from accountant.analyses.solvers import Grid
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError
-from accountant.pairs.base import DominatingPair, Parts, has_pld
+from accountant.pairs.base import DominatingPair, Parts, has_pld, offers
 from accountant.pairs.product import infinite_mass
 
 # Brackets narrower than this, relatively, are not compared with those of the groups.
 NARROW = 1e-3
-# So many parts of one kind are each a group.
+# Up to this many parts of one kind are each a group; it affects the width of mixes alone.
 MOST_ALONE = 4
 # What one group gets of ε or δ, the others sharing the rest alike.
 LARGEST_SHARES = (0.98,)
@@ -57,7 +56,7 @@ def _kind(pair: DominatingPair) -> str:
 
 
 def _is_curve_alone(pair: DominatingPair) -> bool:
-    return type(pair).pld_upper_pair is DominatingPair.pld_upper_pair
+    return not offers(pair, "pld_upper_pair")
 
 
 def _without(parts: Parts, some: Parts) -> Parts:
@@ -90,47 +89,26 @@ class ByGroups(Solver):
     def _least(self) -> float:
         return max(one._least() for one in (self._together, *self._groups))
 
-    def quick_epsilon_upper(self, delta: float) -> float:
+    def quick(self, asked: Question) -> float:
         """Bound by all parts together."""
-        return self._together.quick_epsilon_upper(delta)
+        return self._together.quick(asked)
 
-    def quick_delta_upper(self, epsilon: float) -> float:
-        """Bound by all parts together."""
-        return self._together.quick_delta_upper(epsilon)
-
-    def _upper_epsilon(self, delta: float) -> Bounds:
-        if isinstance(self._together, Grid):
+    def _answer(self, asked: Question) -> Bounds:
+        if not asked.both and isinstance(self._together, Grid):
             with contextlib.suppress(AccountantError):
-                found, met = self._together.epsilon_upper_met(delta)
+                found, met = self._together.upper_met(asked)
                 if met:
-                    return Bounds(0.0, found)
-        return self._narrower(delta, math.inf, lambda one, at: Bounds(0.0, one.epsilon_upper(at)))
-
-    def _upper_delta(self, epsilon: float) -> Bounds:
-        if isinstance(self._together, Grid):
-            with contextlib.suppress(AccountantError):
-                found, met = self._together.delta_upper_met(epsilon)
-                if met:
-                    return Bounds(0.0, found)
-        return self._narrower(epsilon, 1.0, lambda one, at: Bounds(0.0, one.delta_upper(at)))
-
-    def _epsilon(self, delta: float) -> Bounds:
-        return self._narrower(delta, math.inf, lambda one, at: one.epsilon_bounds(at))
-
-    def _delta(self, epsilon: float) -> Bounds:
-        return self._narrower(epsilon, 1.0, lambda one, at: one.delta_bounds(at))
-
-    def _narrower(self, at: float, most: float, ask: Callable[[Solver, float], Bounds]) -> Bounds:
-        known = _or_nothing(partial(ask, self._together, at), most)
+                    return found
+        known = _or_nothing(self._together, asked)
         if is_within(known, NARROW) and not self._sharper:
             return known
-        alone = [_or_nothing(partial(ask, one, at), most) for one in self._groups]
+        alone = [_or_nothing(one, asked) for one in self._groups]
         upper = float(known.upper)
         # The sum of the groups, each with all of δ or ε, is what no share of it can be below.
         if math.fsum(float(each.upper) for each in alone) < upper:
             for shares in _shares(len(alone)):
                 ends = [
-                    float(_or_nothing(partial(ask, one, at * share), most).upper)
+                    float(_or_nothing(one, asked._replace(at=asked.at * share)).upper)
                     for one, share in zip(self._groups, shares, strict=True)
                 ]
                 upper = min(upper, sum_up(ends))
@@ -149,11 +127,11 @@ def _shares(groups: int) -> Iterator[list[float]]:
             yield [less * largest if j == i else rest for j in range(groups)]
 
 
-def _or_nothing(ask: Callable[[], Bounds], most: float) -> Bounds:
+def _or_nothing(solver: Solver, asked: Question) -> Bounds:
     try:
-        return ask()
+        return solver.answer(asked)
     except AccountantError:
-        return Bounds(0.0, most)
+        return Bounds(0.0, asked.most)
 
 
 LARGEST = 1.0 - U  # of the δ of a question
@@ -165,7 +143,7 @@ def failing_parts(parts: Parts) -> Parts:
 
 
 def _only_fails(pair: DominatingPair) -> bool:
-    if type(pair).inverse_profile is not DominatingPair.inverse_profile:
+    if offers(pair, "inverse_profile"):
         return False  # its losses need not be computed, and take long
     return pair.infinite_mass > 0.0 and has_pld(pair) and pair.support == (0.0, 0.0)
 
@@ -191,26 +169,19 @@ class Apart(Solver):
     def _least(self) -> float:
         return math.inf if self._fails[0] > 0.0 else self.rest._least()
 
-    def _upper_epsilon(self, delta: float) -> Bounds:
-        _, least = self._left(delta)
-        return Bounds(0.0, self.rest.epsilon_upper(least) if least > 0.0 else math.inf)
-
-    def _epsilon(self, delta: float) -> Bounds:
-        most, least = self._left(delta)
-        if most < 0.0:
+    def _answer(self, asked: Question) -> Bounds:
+        if asked.kind == "delta":
+            found, low = self.rest.answer(asked), self._fails[0]
+            lower = low + (1.0 - low) * float(found.lower)
+            return Bounds(_down(lower * (1.0 - 8.0 * U)), self._with_failures(float(found.upper)))
+        most, least = self._left(asked.at)
+        if most < 0.0 and asked.both:
             return Bounds(math.inf, math.inf)
+        upper = float(self.rest.answer(asked._replace(at=least)).upper) if least > 0.0 else math.inf
+        if not asked.both:
+            return Bounds(0.0, upper)
         lower = float(self.rest.epsilon_bounds(min(most, LARGEST)).lower)
-        upper = float(self.rest.epsilon_bounds(least).upper) if least > 0.0 else math.inf
         return Bounds(min(lower, upper), upper)
-
-    def _delta(self, epsilon: float) -> Bounds:
-        found = self.rest.delta_bounds(epsilon)
-        low = self._fails[0]
-        lower = low + (1.0 - low) * float(found.lower)
-        return Bounds(_down(lower * (1.0 - 8.0 * U)), self._with_failures(float(found.upper)))
-
-    def _upper_delta(self, epsilon: float) -> Bounds:
-        return Bounds(0.0, self._with_failures(self.rest.delta_upper(epsilon)))
 
     def _with_failures(self, upper: float) -> float:
         high = self._fails[1]

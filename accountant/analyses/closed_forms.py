@@ -1,4 +1,4 @@
-"""Releases whose profile is known: none, plain Gaussian noise, and one that inverts its own."""
+"""Releases whose profile is known: none, plain Gaussian noise, and a single one."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ import math
 from collections.abc import Callable
 from functools import cached_property
 
-from accountant._basics.rounding import LEAST, TINY, U
+from accountant._basics.rounding import LEAST, TINY, U, up
 from accountant._core import answers as core
-from accountant.analyses.solver import Solver
+from accountant.analyses.brackets import (
+    LEAST_EPSILON,
+    below_crossing,
+    bracket_crossing,
+    capped,
+    delta_listed,
+    epsilon_listed,
+)
+from accountant.analyses.solver import Question, Solver
 from accountant.analyses.solvers import Grid
 from accountant.bounds import Bounds
 from accountant.checks import MAX_COUNT
-from accountant.pairs.base import DominatingPair, Parts, gaussian_part
+from accountant.pairs.base import DominatingPair, Parts, gaussian_part, offers
 
 
 class Nothing(Solver):
@@ -75,17 +83,30 @@ class MergedGaussian(Solver):
 WIDE = 1e-4
 # Probabilities below count as zero.
 LEAST_MASS = 1e-280
+# Losses of one release up to which its profile is summed again and again; it affects speed alone.
+MOST_LOSSES = 2**16
 
 
-def inverts_itself(parts: Parts) -> bool:
-    """Tell whether the parts are one release that inverts its own profile."""
+def inverts_itself(pair: DominatingPair) -> bool:
+    """Tell whether a pair has a quick way from δ to ε."""
+    return offers(pair, "inverse_profile")
+
+
+def answers_itself(parts: Parts) -> bool:
+    """Tell whether the parts are one release whose own profile answers."""
     if len(parts) != 1 or parts[0][1] != 1:
         return False
-    return type(parts[0][0]).inverse_profile is not DominatingPair.inverse_profile
+    pair = parts[0][0]
+    return inverts_itself(pair) or (offers(pair, "profile") and _few_losses(pair))
 
 
-class InvertedProfile(Solver):
-    """The profile of one release, and its inverse."""
+def _few_losses(pair: DominatingPair) -> bool:
+    table = pair.loss_atoms
+    return table is not None and table.loss.size <= MOST_LOSSES
+
+
+class OneRelease(Solver):
+    """The profile of one release, and its inverse: in closed form, or a sum over few losses."""
 
     name = "profile"
     reason = "one release, whose profile and its inverse are computed directly"
@@ -93,52 +114,63 @@ class InvertedProfile(Solver):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self._pair = parts[0][0]
+        self._inverts = inverts_itself(self._pair)
         self._grid: Grid | None = None
 
     @cached_property
     def largest_loss(self) -> float:
-        """The pair's own bound: no table of losses is made for it."""
-        return self._pair.pure_epsilon
+        """The pair's own bound where no table of losses is needed for it."""
+        return self._pair.pure_epsilon if self._inverts else super().largest_loss
 
     def _beside(self) -> Grid:
         if self._grid is None:
             self._grid = Grid(self.parts)
         return self._grid
 
-    def epsilon_bounds(self, delta: float) -> Bounds:
-        """Bracket ε(delta), 0 <= delta < 1."""
-        # The laws on a grid have some mass at infinity, the pair has none.
-        if delta > 0.0:
-            return self._once("epsilon", delta, self._epsilon)
-        return super().epsilon_bounds(delta)
-
-    def delta_bounds(self, epsilon: float) -> Bounds:
-        """Bracket δ(epsilon), 0 <= epsilon <= inf."""
-        if epsilon < math.inf:
-            return self._once("delta", epsilon, self._delta)
-        return super().delta_bounds(epsilon)
-
-    def epsilon_upper(self, delta: float) -> float:
-        """Bound ε(delta) from above: both ends are known at once."""
-        return float(self.epsilon_bounds(delta).upper)
-
-    def delta_upper(self, epsilon: float) -> float:
-        """Bound δ(epsilon) from above: both ends are known at once."""
-        return float(self.delta_bounds(epsilon).upper)
+    def answer(self, asked: Question) -> Bounds:
+        """Return both ends, which are known at once."""
+        asked = asked._replace(both=True)
+        direct = asked.at > 0.0 if asked.kind == "epsilon" else asked.at < math.inf
+        # The laws on a grid have some mass at infinity, a pair that inverts its profile has none.
+        return self._once(asked) if direct and self._inverts else super().answer(asked)
 
     def _least(self) -> float:
-        """Bound ε(0) by ε at a tiny δ: it does not rise with δ."""
+        if not self._inverts:
+            return self._beside()._least()
+        # ε does not rise with δ.
         found = self._pair.inverse_profile(LEAST_MASS)
         return 0.0 if found is None else float(found.lower)
 
     def _epsilon(self, delta: float) -> Bounds:
+        if not self._inverts:
+            return epsilon_listed(self._crossed, delta, self._pair.left_out)
         found = self._pair.inverse_profile(delta)
         if found is not None and found.upper - found.lower <= WIDE * found.upper:
             return found
         return self._beside().epsilon_bounds(delta).intersection(found)
 
+    def _crossed(self, delta: float) -> Bounds:
+        """Bracket ε where the sum over the losses is ``delta``."""
+        table = self._pair.loss_atoms
+        if table is None or self._side(0.0, 1) <= delta:
+            return Bounds(0.0, 0.0)
+        farthest = up(max(float(table.loss[-1]) + 2.0 * table.loss_error, LEAST_EPSILON))
+        if self._side(farthest, 0) > delta:
+            return Bounds(math.inf, math.inf)
+        found = bracket_crossing(self._side, delta, 0.5 * farthest, farthest)
+        if found is None:  # the mass of infinite losses is next to delta
+            low = below_crossing(lambda x: self._side(x, 0), delta, farthest, farthest)
+            found = Bounds(low, math.inf)
+        return capped(found, self._pair.pure_epsilon)
+
+    def _side(self, epsilon: float, side: int) -> float:
+        found = self._pair.profile(epsilon)
+        return float(found.upper if side else found.lower)
+
     def _delta(self, epsilon: float) -> Bounds:
         found = self._pair.profile(epsilon)
+        if not self._inverts:
+            return delta_listed(found, self._pair.left_out)
         if found.upper <= found.lower * (1.0 + WIDE) + LEAST_MASS:
             return found
         return self._beside().delta_bounds(epsilon).intersection(found)

@@ -2,14 +2,13 @@
 
 ==========================================  ==================================================
 all parts Gaussian, plain                   closed form: they merge into one (``gaussian``)
-all parts Gaussian, subsampled or not       the native contour (``contour``)
-equal parts, Gaussian with a random shift   the native contour (``mixture contour``)
-any of these together, in one direction     the native contour (``mixture contour``)
+Gaussian noise in one direction: sampled,   the native contour (``contour``, and with random
+with a random shift, or some of them plain  shifts ``mixture contour``)
 equal steps of E7's pair (replace-one)      the native contour (``exchange contour``)
 equal Poisson samples with a rare overflow  the native contour (``overflow contour``)
 equal steps on batches of a fixed size      the game of Theorem S19 (``replacement game``)
 the same beside other parts                 the game's profile as a pair among the others
-one release that inverts its own profile    that profile (``profile``)
+one release with a profile of its own       that profile (``profile``)
 parts with transforms and no common lattice a smoothed line (``smoothed line``)
 all parts with a loss distribution          the privacy loss distribution on a grid (``grid``)
 several releases on one sample              the same, on the pair of their joint profile, and the
@@ -24,72 +23,59 @@ sparse histograms beside other parts        the worst number of new keys (``hidd
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import lru_cache
 
-from accountant._basics.tolerances import wanted_tolerances
 from accountant.analyses import closed_forms
 from accountant.analyses.by_groups import Apart, ByGroups, failing_parts, groups_of
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
-from accountant.analyses.exchange import ExchangeContour
-from accountant.analyses.gaussian_mixtures import MixedContour, MixtureContour, fits
+from accountant.analyses.gaussian_mixtures import Contour, ExchangeContour, fits
 from accountant.analyses.hidden_keys import HiddenKeys, has_hidden_keys
 from accountant.analyses.overflow_counts import OverflowContour, has_few_overflows
 from accountant.analyses.replacement_beside import BesideGame, plays_beside
 from accountant.analyses.replacement_steps import ReplacementGame, plays
-from accountant.analyses.shift_cuts import covers
 from accountant.analyses.smoothed_line import SmoothedLine, covers_line
 from accountant.analyses.solver import Solver
-from accountant.analyses.solvers import Contour, Grid, Renyi
+from accountant.analyses.solvers import Grid, Renyi
 from accountant.analyses.upper_pairs import UpperPairs
 from accountant.errors import AccountantError
-from accountant.pairs.base import DominatingPair, JointPair, Parts, has_pld, has_rdp
+from accountant.pairs.base import DominatingPair, Parts, has_pld, has_rdp
 from accountant.sampling.exchange_pair import ExchangePair
 
 
-def cached_solver(parts: Parts, joint: JointPair) -> Solver:
+def cached_solver(parts: Parts) -> Solver:
     """Return the solver of the parts, from a small cache."""
     try:
-        return _remembered(parts, joint, wanted_tolerances())
+        return _remembered(parts)
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
-        return solver(parts, joint)
+        return solver(parts)
 
 
 # The bytes of all their grids together are limited in :mod:`accountant.analyses.pld.upper`.
 @lru_cache(maxsize=64)
-def _remembered(parts: Parts, joint: JointPair, _: tuple[float, ...]) -> Solver:
-    return solver(parts, joint)
+def _remembered(parts: Parts) -> Solver:
+    return solver(parts)
 
 
-def solver(parts: Parts, joint: JointPair) -> Solver:
-    """Choose the analysis for the parts of one direction.
-
-    ``joint`` computes one pair for several releases on one sample, from their answers.
-    """
+def solver(parts: Parts) -> Solver:
+    """Choose the analysis for the parts of one direction."""
     if has_hidden_keys(parts):
-        return HiddenKeys(parts, partial(cached_solver, joint=joint), joint)
+        return HiddenKeys(parts, cached_solver)
     if failing_parts(parts):
-        return Apart(parts, partial(_whole, joint=joint))
-    return _whole(parts, joint)
+        return Apart(parts, _whole)
+    return _whole(parts)
 
 
-def _whole(parts: Parts, joint: JointPair) -> Solver:
+def _whole(parts: Parts) -> Solver:
     """Choose the analysis of parts that are analysed together."""
     if not parts:
         return Nothing(parts)
-    gaussian = [noise for pair, _ in parts if (noise := pair.gaussian_part) is not None]
-    if len(gaussian) == len(parts):
-        # A plain part is its own reverse.
-        sampled = {part.add for part in gaussian if part.sampling_probability != 1.0}
-        if not sampled:
-            return MergedGaussian(parts)
-        if len(sampled) == 1:
-            return Contour(parts, gaussian)
+    if all(_is_plain(pair) for pair, _ in parts):
+        return MergedGaussian(parts)
+    if fits(parts):
+        return Contour(parts)
     if len(parts) == 1:
-        part = parts[0][0].gaussian_mixture
-        if part is not None and covers(part):
-            return MixtureContour(parts)
         if isinstance(parts[0][0], ExchangePair) and parts[0][1] > 1:
             return ExchangeContour(parts)
         if has_few_overflows(parts):
@@ -97,47 +83,50 @@ def _whole(parts: Parts, joint: JointPair) -> Solver:
         if plays(parts):
             return ReplacementGame(parts)
     if plays_beside(parts):
-        return BesideGame(parts, partial(_unplayed, joint=joint))
-    return _several(parts, joint)
+        return BesideGame(parts, _unplayed)
+    return _several(parts)
 
 
-def _unplayed(parts: Parts, joint: JointPair) -> Solver:
+def _is_plain(pair: DominatingPair) -> bool:
+    """Tell whether a pair is that of Gaussian noise without a sample."""
+    return pair.gaussian_part is not None and pair.gaussian_part.sampling_probability == 1.0
+
+
+def _unplayed(parts: Parts) -> Solver:
     """Choose the analysis of parts beside which no game is played."""
-    return (_several if plays_beside(parts) else _whole)(parts, joint)
+    return (_several if plays_beside(parts) else _whole)(parts)
 
 
-def _several(parts: Parts, joint: JointPair) -> Solver:
+def _several(parts: Parts) -> Solver:
     """Choose the analysis of several parts, or of one that has no analysis of its own."""
-    if len(parts) > 1 and fits(parts):
-        return MixedContour(parts)
     if covers_line(parts):
-        return SmoothedLine(parts, partial(_grouped, joint=joint))
-    return _grouped(parts, joint)
+        return SmoothedLine(parts, _grouped)
+    return _grouped(parts)
 
 
-def _grouped(parts: Parts, joint: JointPair) -> Solver:
+def _grouped(parts: Parts) -> Solver:
     """Choose the analysis of parts that share no line."""
     if len(parts) > 1 and len(groups := groups_of(parts)) > 1:
-        apart = tuple(_whole(p, joint) for p in groups)
-        return ByGroups(parts, _together(parts, joint), apart)
-    return _together(parts, joint)
+        apart = tuple(_whole(p) for p in groups)
+        return ByGroups(parts, _together(parts), apart)
+    return _together(parts)
 
 
-def _together(parts: Parts, joint: JointPair) -> Solver:
+def _together(parts: Parts) -> Solver:
     """Return the analysis of all parts at once, by what all of them have."""
-    if closed_forms.inverts_itself(parts):
-        return closed_forms.InvertedProfile(parts)
+    if closed_forms.answers_itself(parts):
+        return closed_forms.OneRelease(parts)
     if all(has_pld(pair) for pair, _ in parts):
         return Grid(parts)
-    if all(_has_curve_alone(pair, joint) for pair, _ in parts):
+    if all(_has_curve_alone(pair) for pair, _ in parts):
         return Renyi(parts)
-    return UpperPairs(parts, joint)
+    return UpperPairs(parts)
 
 
-def _has_curve_alone(pair: DominatingPair, joint: JointPair) -> bool:
+def _has_curve_alone(pair: DominatingPair) -> bool:
     if has_pld(pair) or not has_rdp(pair):
         return False
     try:
-        return pair.pld_upper_pair(joint) is None
+        return pair.pld_upper_pair() is None
     except AccountantError:
         return True

@@ -8,9 +8,8 @@ from typing import NamedTuple
 from accountant import checks
 from accountant.analyses import renyi_conversion
 from accountant.analyses.by_groups import Apart, ByGroups
-from accountant.analyses.closed_forms import InvertedProfile, MergedGaussian, Nothing
+from accountant.analyses.closed_forms import MergedGaussian, Nothing, OneRelease
 from accountant.analyses.dispatch import cached_solver
-from accountant.analyses.profile import joint_pair
 from accountant.analyses.replacement_beside import BesideGame
 from accountant.analyses.replacement_steps import ReplacementGame
 from accountant.analyses.solver import Solver
@@ -19,14 +18,8 @@ from accountant.bounds import Bounds
 from accountant.composition.problems import counted_alternatives, directions, symmetrised_pairs
 from accountant.environment import to_nearest
 from accountant.errors import AccountantError
-from accountant.mechanisms.base import (
-    Contribution,
-    Counted,
-    Explanation,
-    Mechanism,
-    relative_width,
-)
-from accountant.pairs.base import DominatingPair, Parts, has_pld, has_rdp
+from accountant.mechanisms.base import Contribution, Counted, Explanation, Mechanism, relative_width
+from accountant.pairs.base import DominatingPair, Parts, has_pld, has_rdp, offers
 
 # Brackets no wider than this, relatively, are as narrow as rounding leaves them.
 ROUNDED = 1e-9
@@ -126,10 +119,10 @@ def _account(solver: Solver, pair: DominatingPair) -> PartAccount:
         return CONTOUR
     if isinstance(solver, Renyi):
         return CURVE
-    if isinstance(solver, InvertedProfile):
+    if isinstance(solver, OneRelease):
         return PROFILE
     if not has_pld(pair):
-        is_alone = type(pair).pld_upper_pair is DominatingPair.pld_upper_pair
+        is_alone = not offers(pair, "pld_upper_pair")
         return CURVE if is_alone else UPPER_PAIR
     if pair.loss_atoms is None:
         return DENSITY
@@ -149,10 +142,10 @@ def explain(mechanism: Mechanism, delta: object) -> Explanation:
     for alternative in counted_alternatives(mechanism):
         ways = directions(alternative)
         for i, parts in enumerate(ways):
-            spent = float(cached_solver(parts, joint_pair).epsilon_bounds(delta).upper)
+            spent = float(cached_solver(parts).epsilon_bounds(delta).upper)
             rows.append((spent, -i, alternative, parts, ways))
     _, index, alternative, parts, ways = max(rows, key=lambda row: row[:2])
-    used = cached_solver(parts, joint_pair)
+    used = cached_solver(parts)
     names = ("both",) if len(ways) == 1 else ("remove", "add")
     shares = _shares(alternative, -index, parts, delta)
     widths = _widths(alternative, whole, delta)
@@ -169,13 +162,7 @@ def explain(mechanism: Mechanism, delta: object) -> Explanation:
         found.append(Contribution(m, n, alone, share, account.account, width, account.narrower))
     found.sort(key=lambda row: -(row.share if row.share is not None else row.epsilon))
     return Explanation(
-        used.name,
-        used.reason,
-        names[-index],
-        whole,
-        delta,
-        mechanism.relation.words,
-        tuple(found),
+        used.name, used.reason, names[-index], whole, delta, mechanism.relation.words, tuple(found)
     )
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 from accountant._basics.rounding import U, times_up, up
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
 from accountant.analyses.laplace_sum import LaplaceSum
-from accountant.analyses.solver import Solver
+from accountant.analyses.solver import Question, Solver
 from accountant.analyses.upper_pairs import UpperPairs
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError
@@ -26,7 +26,7 @@ from accountant.mechanisms.hidden_keys import sums_of
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.mechanisms.shown import Logs
 from accountant.mechanisms.sparse_histogram import HistogramPair
-from accountant.pairs.base import DominatingPair, JointPair, Parts
+from accountant.pairs.base import DominatingPair, Parts
 from accountant.pairs.product import infinite_mass
 from accountant.pairs.response import ResponsePair
 from accountant.search import narrow
@@ -120,8 +120,6 @@ class HiddenKeys(Solver):
         All parts.
     solve : callable
         Returns the solver of parts without histograms.
-    joint : callable
-        Computes one pair for the profile of a histogram.
     """
 
     name = "hidden keys"
@@ -130,9 +128,9 @@ class HiddenKeys(Solver):
         " by the analysis of the other keys"
     )
 
-    def __init__(self, parts: Parts, solve: Callable[[Parts], Solver], joint: JointPair) -> None:
+    def __init__(self, parts: Parts, solve: Callable[[Parts], Solver]) -> None:
         super().__init__(parts)
-        self._solve, self._joint = solve, joint
+        self._solve = solve
         self._rest = [(p, n) for p, n in parts if not isinstance(p, HistogramPair)]
         # Nothing comes before the only release that it could depend on.
         self._alone = len(parts) == 1 and parts[0][1] == 1
@@ -150,17 +148,15 @@ class HiddenKeys(Solver):
         self._solvers: dict[Parts, Solver] = {}
         self._other: Solver | None = None
 
-    def epsilon_bounds(self, delta: float) -> Bounds:
-        """Bracket ε(delta), 0 <= delta < 1."""
-        if delta == 0.0:
+    def answer(self, asked: Question) -> Bounds:
+        """Return the worst alternative's."""
+        if not asked.both:
+            return super().answer(asked)
+        if asked.kind == "epsilon" and asked.at == 0.0:
             return Bounds(0.0, math.inf)
-        return self._once("epsilon", delta, self._epsilon)
-
-    def delta_bounds(self, epsilon: float) -> Bounds:
-        """Bracket δ(epsilon), 0 <= epsilon <= inf."""
-        if epsilon == math.inf:
+        if asked.kind == "delta" and asked.at == math.inf:
             return Bounds(0.0, infinite_mass(self.parts))
-        return self._once("delta", epsilon, self._delta)
+        return self._once(asked)
 
     def _epsilon(self, delta: float) -> Bounds:
         return self._worst(
@@ -185,7 +181,7 @@ class HiddenKeys(Solver):
             self._solvers.clear()
         if not self._alone and (self._adaptive or not settled):
             if self._other is None:
-                self._other = UpperPairs(self.parts, self._joint)
+                self._other = UpperPairs(self.parts)
             with contextlib.suppress(AccountantError):  # one bound is enough
                 upper = min(upper, float(ask(self._other).upper))
         return Bounds(min(lower, upper), upper)

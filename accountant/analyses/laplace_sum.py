@@ -6,6 +6,7 @@ import math
 from functools import lru_cache
 
 from accountant._basics.rounding import U, up
+from accountant.analyses.brackets import bracket_crossing
 from accountant.analyses.solver import Solver
 from accountant.bounds import Bounds
 from accountant.mechanisms.laplace import LaplacePair
@@ -20,11 +21,6 @@ LEAST_REACH = 1e-9
 DIGITS = 200
 # At least the absolute error of a profile that is left: 2^-DIGITS, with room.
 LEFT = 1e-50
-# Rounds of the search for an ε; it ends on about twelve.
-ROUNDS = 60
-# Relative error of a profile at which the search ends, and of an ε from which the certificate sets
-# out. Only speed depends on it.
-NEAR = 1e-13
 
 
 class LaplaceSum(Solver):
@@ -58,39 +54,9 @@ class LaplaceSum(Solver):
     def _epsilon(self, delta: float) -> Bounds:
         if self._profile(0.0, 1) <= delta:
             return Bounds(0.0, 0.0)
-        guess = self._root(delta)
-        step = max(4.0 * U * (1.0 + guess), NEAR * guess)
-        lower, upper = guess - step, guess + step
-        while lower > 0.0 and not self._profile(lower, 0) > delta:
-            lower, step = lower - 8.0 * step, 8.0 * step
-        step = upper - guess
-        while not self._profile(upper, 1) <= delta:
-            upper, step = upper + 8.0 * step, 8.0 * step
-        return Bounds(max(lower, 0.0), upper)
-
-    def _root(self, delta: float) -> float:
-        """Return about the ε of ``delta``, by the secant rule of Illinois on logarithms."""
-
-        def excess(epsilon: float) -> float:
-            found = self._profile(epsilon, 1)
-            return math.log(found / delta) if found > LEFT * 2.0 else -400.0
-
-        low, high = 0.0, self._count * self._reach[1]
-        f_low, f_high, before = excess(low), -400.0, 0.0
-        for _ in range(ROUNDS):
-            at = (low * f_high - high * f_low) / (f_high - f_low)
-            found = excess(at)
-            if abs(found) < NEAR or not low < at < high:
-                return at
-            # An end that stays twice counts half, so that the other one moves.
-            if found > 0.0:
-                low, f_low = at, found
-                f_high *= 0.5 if before > 0.0 else 1.0
-            else:
-                high, f_high = at, found
-                f_low *= 0.5 if before < 0.0 else 1.0
-            before = found
-        return 0.5 * (low + high)
+        most = self._count * self._reach[1] * (1.0 + 8.0 * U)
+        found = bracket_crossing(self._profile, delta, 0.5 * most, most)
+        return Bounds(0.0, most) if found is None else found
 
     def _profile(self, epsilon: float, side: int) -> float:
         """Bound the profile at ε >= 0 from below or above."""

@@ -67,15 +67,16 @@ class Mixture(NamedTuple):
 
 
 def epsilon_bounds(
-    parts: Iterable[Part],
-    delta: float,
-    direction: int = EITHER,
-    mixtures: tuple[Mixture, ...] = (),
+    parts: Iterable[Part], delta: float, direction: int = EITHER, mixtures: tuple[Mixture, ...] = ()
 ) -> tuple[float, float]:
     """Bracket ε(delta) of the composition, 0 < delta < 1."""
     spending = _merged(parts)
     if not spending and not mixtures:
         return 0.0, 0.0
+    if len(spending) == 1 and not mixtures:
+        return core.epsilon_bounds(*spending[0], delta, direction)
+    if not spending and len(mixtures) == 1 and direction != EITHER:
+        return core.mixture_epsilon_bounds(*mixtures[0][:4], delta, direction, *mixtures[0][4:])
     if not _bounded(spending):
         return 0.0, math.inf
     lower, upper = core.heterogeneous_epsilon_bounds(
@@ -94,6 +95,10 @@ def delta_bounds(
     spending = _merged(parts)
     if not (spending or mixtures) or epsilon == math.inf:
         return 0.0, 0.0
+    if len(spending) == 1 and not mixtures:
+        return core.delta_bounds(*spending[0], epsilon, direction)
+    if not spending and len(mixtures) == 1 and direction != EITHER:
+        return core.mixture_delta_bounds(*mixtures[0][:4], epsilon, direction, *mixtures[0][4:])
     if not _bounded(spending):
         return 0.0, 1.0
     lower, upper = core.heterogeneous_delta_bounds(
@@ -140,7 +145,7 @@ def _directions(spending: Sequence[Part], delta: float, direction: int) -> Brack
 
     if direction != EITHER:
         return read(direction, 0.0, 0, size)
-    # Adding nearly always costs so much less than removing that a few digits show it.
+    # Adding nearly always costs less than removing, by far, so that a few digits show it.
     used = few = 0
     if size > MANY:
         few = FEW

@@ -9,19 +9,18 @@ S25).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 from accountant._basics.rounding import U
 from accountant._core import answers as core
 from accountant.analyses import mixed
+from accountant.analyses.brackets import bracket_crossing
 from accountant.analyses.solvers import BesideGrid
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
 from accountant.pairs.base import DominatingPair, Parts
 from accountant.sampling.mixture_pairs import BlendPair
 from accountant.sampling.truncated_poisson import DoubtfulGaussian, OverflowPair
-from accountant.search import DOUBLES, crossing
 
 # The most full batches that are expected: then few terms matter.
 _MOST_EXPECTED = 0.01
@@ -29,10 +28,6 @@ _MOST_EXPECTED = 0.01
 _MOST_FULL = 6
 # The sum ends where the rest may add this share of it.
 _NEGLIGIBLE = 1e-8
-# A search for an ε ends when its two sides are this close, relatively.
-_CLOSE = 1e-12
-# The least ε that is looked for.
-_LEAST_EPSILON = 1e-300
 # The relative error of a product of binomial weights, many times what rounding leaves.
 _WEIGHT_ERROR = 1e-12
 
@@ -98,16 +93,16 @@ class OverflowContour(BesideGrid):
         self._pair, self._full, self._usual = pair, full, usual
         self._direction = core.ADD if usual.add else core.REMOVE
         self._noises = {
-            True: (usual.noise_multiplier, full.noise),
-            False: (pair.usual.most_noise, full.most_noise),
+            1: (usual.noise_multiplier, full.noise),
+            0: (pair.usual.most_noise, full.most_noise),
         }
 
     def _least(self) -> float:
         return 0.0 if self._usual.add else math.inf
 
     def _delta(self, epsilon: float) -> Bounds:
-        upper = self._upper(epsilon)
-        return self._narrowed(Bounds(min(self._lower(epsilon), upper), upper), epsilon=epsilon)
+        lower, upper = (self._sum(epsilon, side) for side in (0, 1))
+        return self._narrowed(Bounds(min(lower, upper), upper), epsilon=epsilon)
 
     def _epsilon(self, delta: float) -> Bounds:
         usual = self._usual
@@ -116,19 +111,16 @@ class OverflowContour(BesideGrid):
         )[1]
         if not 0.0 < start < math.inf:
             return self._beside().epsilon_bounds(delta)
-        found = _crossing(self._upper, self._lower, delta, float(start), 2.0 * float(start))
+        found = bracket_crossing(self._sum, delta, float(start), 2.0 * float(start))
         if found is None:
             return self._beside().epsilon_bounds(delta)
         return self._narrowed(found, delta=delta)
 
-    def _upper(self, epsilon: float) -> float:
-        return self._sum(epsilon, upper=True)
+    def _sum(self, epsilon: float, side: int) -> float:
+        """Bound δ(epsilon) from below (side 0) or above (side 1).
 
-    def _lower(self, epsilon: float) -> float:
-        return self._sum(epsilon, upper=False)
-
-    def _sum(self, epsilon: float, *, upper: bool) -> float:
-        """Bound δ(epsilon): sum over full batches, and those of them that tell nothing."""
+        The sum is over numbers of full batches, and of those of them that tell nothing.
+        """
         weight, count, step = self._pair.weight, self._count, self._full
         chance = math.exp(count * math.log1p(-weight))
         odds, total = weight / (1.0 - weight), 0.0
@@ -136,60 +128,30 @@ class OverflowContour(BesideGrid):
             for silent in range(full + 1):
                 share = math.comb(full, silent) * step.told ** (full - silent) * step.untold**silent
                 if share > 0.0:
-                    total += chance * share * self._term(epsilon, full, silent, upper=upper)
+                    total += chance * share * self._term(epsilon, full, silent, side)
             chance *= (count - full) / (full + 1) * odds
             # The chances of more full batches fall by a hundred each.
             if chance <= _NEGLIGIBLE * total:
                 break
-        if not upper:
+        if not side:
             return total * (1.0 - _WEIGHT_ERROR)
         return min((total + 1.02 * chance) * (1.0 + _WEIGHT_ERROR), 1.0)
 
-    def _term(self, epsilon: float, full: int, silent: int, *, upper: bool) -> float:
+    def _term(self, epsilon: float, full: int, silent: int, side: int) -> float:
         """Bound δ given how many batches are full, and how many of these tell nothing."""
-        step, sign = self._full, 1.0 if upper else -1.0
+        step, sign = self._full, 2.0 * side - 1.0
         drawn = full - silent
         moved, constant = drawn * step.moved, silent * step.silent
         slack = (abs(moved) + abs(constant)) * (step.error + 8.0 * U) + 4.0 * U * epsilon
         at = epsilon - moved - constant - (sign * slack if full else 0.0)
-        usual, noises = self._usual, self._noises[upper]
+        usual, noises = self._usual, self._noises[side]
         rows = [mixed.Part(usual.sampling_probability, noises[0], self._count - full)]
         if drawn:
             rows.append(mixed.Part(step.q * (1.0 + sign * step.error), noises[1], drawn))
-        rows = [row for row in rows if row.steps]
         plain = max(at, 0.0)
-        if not rows:
-            found = 0.0, 0.0
-        elif len(rows) == 1:
-            found = core.delta_bounds(*rows[0], plain, self._direction)
-        else:
-            found = mixed.delta_bounds(rows, plain, self._direction)
+        found = mixed.delta_bounds(rows, plain, self._direction)
         if at >= 0.0:
-            return float(found[1] if upper else found[0])
+            return float(found[side])
         # H falls in e^ε, by no more than that rises, and is at least 1 - e^ε.
         rest = -math.expm1(at) * (1.0 + sign * 4.0 * U)
-        return float(found[1]) + rest if upper else max(float(found[0]), rest)
-
-
-def _crossing(
-    upper: Callable[[float], float],
-    lower: Callable[[float], float],
-    delta: float,
-    guess: float,
-    farthest: float,
-) -> Bounds | None:
-    """Bracket the ε in (0, ``farthest``] where a falling profile is ``delta``; None if none is.
-
-    ``upper`` and ``lower`` bound the profile. δ is at most ``delta`` at the upper end, and above it
-    at the lower one: both were evaluated.
-    """
-    ends = DOUBLES.rank(_LEAST_EPSILON), DOUBLES.rank(farthest)
-    rank = crossing(upper, delta, DOUBLES, guess, ends, True, _CLOSE)
-    if rank is None:
-        return None
-    above = DOUBLES.value(rank)
-    rank = crossing(lower, delta, DOUBLES, above * (1.0 - _CLOSE), ends, True, _CLOSE)
-    below = 0.0 if rank is None else DOUBLES.value(rank)
-    tried = (below * (1.0 - _CLOSE * 2.0**k) for k in range(40))
-    below = next((at for at in tried if at > 0.0 and lower(at) > delta), 0.0)
-    return Bounds(min(below, above), above)
+        return float(found[1]) + rest if side else max(float(found[0]), rest)

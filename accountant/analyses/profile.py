@@ -19,8 +19,9 @@ from accountant._basics.arrays import FloatArray
 from accountant.analyses import mixed
 from accountant.analyses.brackets import is_within
 from accountant.analyses.dispatch import cached_solver
-from accountant.analyses.solver import Solver
-from accountant.analyses.solvers import WIDE, Contour
+from accountant.analyses.gaussian_mixtures import Contour
+from accountant.analyses.solver import Question, Solver
+from accountant.analyses.solvers import WIDE
 from accountant.bounds import Bounds
 from accountant.broadcasting import each_bounds, each_number
 from accountant.checks import ArrayLike, Checked, Scalar
@@ -37,33 +38,20 @@ def both_directions(solvers: Sequence[Solver], delta: float) -> Bounds | None:
     They are where they are not the two directions of one composition of different parts, or where
     the bracket is wide: a grid may then be narrower.
     """
-    if len(solvers) != 2 or type(solvers[0]) is not Contour or delta == 0.0:
+    if len(solvers) != 2 or delta == 0.0:
         return None
-    if solvers[0].variation <= delta:
+    one, other = solvers
+    if not (isinstance(one, Contour) and isinstance(other, Contour)) or one.variation <= delta:
         return None
-    (first, one_adds), (second, other_adds) = (_rows(one) for one in solvers)
-    if not first or first != second or one_adds == other_adds:
+    if len(one.parts) < 2 or not one.exact or one.direction == other.direction:
         return None
-    return narrow_bracket(first, delta)
+    return narrow_bracket(one.rows, delta) if one.rows == other.rows else None
 
 
 def narrow_bracket(rows: tuple[mixed.Part, ...], delta: float) -> Bounds | None:
     """Bracket ε(delta) of different parts in both directions; None where it is wide."""
     found = _both(rows, delta)
     return found if is_within(found, WIDE) else None
-
-
-def _rows(solver: Solver) -> tuple[tuple[mixed.Part, ...], bool]:
-    """Return what a line is built for, and whether it adds; a plain part is its own reverse.
-
-    Nothing where the ends of a bracket need different lines.
-    """
-    if type(solver) is not Contour or len(solver.parts) < 2:
-        return (), False
-    if not all(pair.exact for pair, _ in solver.parts):
-        return (), False
-    rows = tuple([mixed.Part(q, sigma, n) for (q, sigma, _), n in solver.upper])
-    return rows, any(part.add for part, _ in solver.upper)
 
 
 @lru_cache(maxsize=256)
@@ -97,12 +85,12 @@ class Profile:
     @to_nearest
     def epsilon_bounds(self, delta: Scalar | ArrayLike) -> Bounds:
         """Bracket ε(delta), the largest over the problems; arrays of deltas give arrays."""
-        return each_bounds(checks.DELTA, delta, self._epsilon_bounds)
+        return each_bounds(checks.DELTA, delta, lambda at: self._answer("epsilon", at))
 
     @to_nearest
     def delta_bounds(self, epsilon: Scalar | ArrayLike) -> Bounds:
         """Bracket δ(epsilon), the largest over the problems; arrays of epsilons give arrays."""
-        return each_bounds(checks.EPSILON, epsilon, self._delta_bounds)
+        return each_bounds(checks.EPSILON, epsilon, lambda at: self._answer("delta", at))
 
     @overload
     def epsilon(self, delta: Scalar) -> float: ...
@@ -111,7 +99,7 @@ class Profile:
     @to_nearest
     def epsilon(self, delta: Scalar | ArrayLike) -> Checked:
         """Return the upper end of ε(delta), for each element of an array."""
-        return each_number(checks.DELTA, delta, self._upper_epsilon)
+        return each_number(checks.DELTA, delta, lambda at: self._upper("epsilon", at))
 
     @overload
     def delta(self, epsilon: Scalar) -> float: ...
@@ -120,7 +108,7 @@ class Profile:
     @to_nearest
     def delta(self, epsilon: Scalar | ArrayLike) -> Checked:
         """Return the upper end of δ(epsilon), for each element of an array."""
-        return each_number(checks.EPSILON, epsilon, self._upper_delta)
+        return each_number(checks.EPSILON, epsilon, lambda at: self._upper("delta", at))
 
     @overload
     def rdp(self, order: Scalar) -> float: ...
@@ -184,98 +172,44 @@ class Profile:
 
         return each_number(checks.FPR, fpr, lambda one: attacks.tradeoff(one, delta))
 
-    def _upper_epsilon(self, delta: float) -> float:
-        solvers = self.solvers()
-        both = both_directions(solvers, delta)
-        if both is not None:
-            return float(both.upper)
-        return _worst_upper(
-            solvers,
-            lambda one: one.epsilon_upper(delta),
-            lambda one: one.largest_loss,
-            lambda one: one.quick_epsilon_upper(delta),
-        )
+    def _upper(self, kind: str, at: float) -> float:
+        return float(_worst(self.problems, Question(kind, at, both=False)).upper)
 
-    def _upper_delta(self, epsilon: float) -> float:
-        return _worst_upper(
-            self.solvers(),
-            lambda one: one.delta_upper(epsilon),
-            lambda one: one.quick_delta_upper(epsilon),
-        )
-
-    def _epsilon_bounds(self, delta: float) -> Bounds:
+    def _answer(self, kind: str, at: float) -> Bounds:
+        asked = Question(kind, at)
         if self.below is None:
-            return _worst_epsilon(self.problems, delta)
-        upper, lower = self._upper_epsilon(delta), _worst_epsilon(self.below, delta).lower
+            return _worst(self.problems, asked)
+        upper, lower = self._upper(kind, at), float(_worst(self.below, asked).lower)
         if all(one.reaches for one in self.solvers()):
-            lower = max(lower, _worst_epsilon(self.problems, delta).lower)
-        return Bounds(min(float(lower), upper), upper)
-
-    def _delta_bounds(self, epsilon: float) -> Bounds:
-        if self.below is None:
-            return _worst_delta(self.problems, epsilon)
-        upper, lower = self._upper_delta(epsilon), _worst_delta(self.below, epsilon).lower
-        if all(one.reaches for one in self.solvers()):
-            lower = max(lower, _worst_delta(self.problems, epsilon).lower)
-        return Bounds(min(float(lower), upper), upper)
+            lower = max(lower, float(_worst(self.problems, asked).lower))
+        return Bounds(min(lower, upper), upper)
 
     def _largest(self, measure: Callable[[Parts], float]) -> float:
         return max((measure(parts) for parts in self.problems), default=0.0)
 
 
 def _solvers(problems: Problems) -> tuple[Solver, ...]:
-    return tuple([cached_solver(parts, joint_pair) for parts in problems])
+    return tuple([cached_solver(parts) for parts in problems])
 
 
-def _worst_epsilon(problems: Problems, delta: float) -> Bounds:
-    solvers = _solvers(problems)
-    return both_directions(solvers, delta) or _worst(
-        solvers,
-        lambda one: one.epsilon_bounds(delta),
-        lambda one: one.largest_loss,
-        lambda one: one.quick_epsilon_upper(delta),
-    )
+def _worst(problems: Problems, asked: Question) -> Bounds:
+    """Return the worst bracket; a direction that cannot be worse needs a quick bound alone."""
+    solvers, lower, upper = _solvers(problems), 0.0, 0.0
+    both = both_directions(solvers, asked.at) if asked.kind == "epsilon" else None
+    if both is not None:
+        return both
 
+    def largest(one: Solver) -> float:
+        return one.largest_loss if asked.kind == "epsilon" else math.inf
 
-def _worst_delta(problems: Problems, epsilon: float) -> Bounds:
-    return _worst(
-        _solvers(problems),
-        lambda one: one.delta_bounds(epsilon),
-        lambda one: one.quick_delta_upper(epsilon),
-    )
-
-
-def _worst_upper(
-    solvers: Sequence[Solver], ask: Callable[[Solver], float], *quick: Callable[[Solver], float]
-) -> float:
-    """Return the largest upper end; each of ``quick`` bounds it at little cost."""
-    upper = 0.0
-    for one in _dearest_first(solvers, quick):
-        # A direction that cannot exceed the worst one so far needs no more digits.
-        if not upper > 0.0 or all(bound(one) > upper for bound in quick):
-            upper = max(upper, ask(one))
-    return upper
-
-
-def _worst(
-    solvers: Sequence[Solver], ask: Callable[[Solver], Bounds], *quick: Callable[[Solver], float]
-) -> Bounds:
-    """Return the worst bracket; each of ``quick`` bounds its upper end at little cost."""
-    lower = upper = 0.0
-    for one in _dearest_first(solvers, quick):
-        if not lower > 0.0 or all(bound(one) > lower for bound in quick):
-            found = ask(one)
+    if len(solvers) > 2:  # in the order in which most of them need no more than that
+        solvers = tuple(sorted(solvers, key=lambda one: -min(largest(one), one.quick(asked))))
+    for one in solvers:
+        reached = lower if asked.both else upper
+        if not reached > 0.0 or (largest(one) > reached and one.quick(asked) > reached):
+            found = one.answer(asked)
             lower, upper = max(lower, float(found.lower)), max(upper, float(found.upper))
     return Bounds(lower, upper)
-
-
-def _dearest_first(
-    solvers: Sequence[Solver], quick: Sequence[Callable[[Solver], float]]
-) -> Sequence[Solver]:
-    """Return the solvers in the order in which most of them need no more than a quick bound."""
-    if len(solvers) < 3:
-        return solvers
-    return sorted(solvers, key=lambda one: -min(bound(one) for bound in quick))
 
 
 def solve(

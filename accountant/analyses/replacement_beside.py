@@ -17,7 +17,7 @@ import numpy as np
 from accountant._basics.rounding import up
 from accountant.analyses.replacement_game import Value
 from accountant.analyses.replacement_steps import ReplacementGame, plays
-from accountant.analyses.solver import Solver
+from accountant.analyses.solver import Question, Solver
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, UnsupportedError
 from accountant.pairs.base import DominatingPair, Parts
@@ -117,25 +117,21 @@ class BesideGame(Solver):
     def _least(self) -> float:
         return math.inf
 
-    def _epsilon(self, delta: float) -> Bounds:
-        more = up(delta + self._excess) if self._excess else delta
-        lower = float(self._reached.epsilon_bounds(more).lower) if more < 1.0 else 0.0
-        return self._bracket(delta, lower, math.inf, lambda one: one.epsilon_bounds(delta))
-
-    def _delta(self, epsilon: float) -> Bounds:
-        lower = float(self._reached.delta_bounds(epsilon).lower)
-        if self._excess:
-            lower = max(math.nextafter(lower - up(self._excess), 0.0), 0.0)
-        return self._bracket(lower, lower, 1.0, lambda one: one.delta_bounds(epsilon))
-
-    def _bracket(
-        self, delta: float, lower: float, most: float, ask: Callable[[Solver], Bounds]
-    ) -> Bounds:
-        """Bracket by the game that is played for about ``delta``."""
-        beside = self._beside(delta)
-        upper = most if beside is None else _upper(beside, most, ask)
+    def _answer(self, asked: Question) -> Bounds:
+        """Bracket by the game that is played for about the δ of the answer."""
+        if asked.kind == "epsilon":
+            about = asked.at
+            more = up(about + self._excess) if self._excess else about
+            lower = float(self._reached.epsilon_bounds(more).lower) if more < 1.0 else 0.0
+        else:
+            lower = float(self._reached.delta_bounds(asked.at).lower)
+            if self._excess:
+                lower = max(math.nextafter(lower - up(self._excess), 0.0), 0.0)
+            about = lower
+        beside = self._beside(about)
+        upper = asked.most if beside is None else _upper(beside, asked)
         if beside is None or not upper <= _WIDE * lower:
-            upper = min(upper, _upper(self.together, most, ask))
+            upper = min(upper, _upper(self.together, asked))
         return Bounds(min(lower, upper), upper)
 
     def _beside(self, delta: float) -> Solver | None:
@@ -163,8 +159,8 @@ def _cost(part: tuple[DominatingPair, int]) -> tuple[bool, float]:
     return ReplacementGame((part,)).is_played, count * pair.finite_rdp(2.0)
 
 
-def _upper(solver: Solver, most: float, ask: Callable[[Solver], Bounds]) -> float:
+def _upper(solver: Solver, asked: Question) -> float:
     try:
-        return float(ask(solver).upper)
+        return float(solver.answer(asked._replace(both=False)).upper)
     except AccountantError:
-        return most
+        return asked.most

@@ -13,15 +13,15 @@ from typing import NamedTuple
 import numpy as np
 
 from accountant._basics.rounding import U, up
-from accountant.analyses.gaussian_mixtures import MixtureContour
+from accountant.analyses.gaussian_mixtures import Contour
 from accountant.analyses.mixed import LEAST_SIGMA
 from accountant.analyses.replacement_game import CHOICES, Plan, Reached, Value, play, reach
-from accountant.analyses.solver import Solver
-from accountant.analyses.solvers import Contour, Grid
+from accountant.analyses.solver import Question, Solver
+from accountant.analyses.solvers import Grid
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.gaussian import GaussianPair
-from accountant.pairs.base import DominatingPair, GaussianPart, Parts
+from accountant.pairs.base import DominatingPair, Parts
 from accountant.sampling.lattice_envelope import lattice_spacing, law_below
 from accountant.sampling.mixture_pairs import MixturePair
 from accountant.sampling.replacement_laws import laws_above
@@ -103,12 +103,11 @@ def _alone(draws: Draws, count: int) -> tuple[tuple[DominatingPair, int], Solver
     if len(draws.weights) == 2:
         # A trifle less often and less far; never farther than the core can tell.
         noise = max(0.5 / draws.unit * (1.0 + 8.0 * U), LEAST_SIGMA)
-        part = GaussianPart(draws.weights[1] * (1.0 - 4.0 * U), noise, False)
-        pair = GaussianPair(part.noise_multiplier, part.sampling_probability)
-        return (pair, count), Contour(((pair, count),), [part])
+        pair = GaussianPair(noise, draws.weights[1] * (1.0 - 4.0 * U))
+        return (pair, count), Contour(((pair, count),))
     shift = min(2.0 * draws.unit * (1.0 - 8.0 * U), 1.0 / LEAST_SIGMA)
     mixture = MixturePair(draws.weights, shift, 0.0, False, draws.error)
-    return (mixture, count), MixtureContour(((mixture, count),))
+    return (mixture, count), Contour(((mixture, count),))
 
 
 class ReplacementGame(Solver):
@@ -164,33 +163,24 @@ class ReplacementGame(Solver):
     def _least(self) -> float:
         return math.inf
 
-    def _epsilon(self, delta: float) -> Bounds:
-        found, game = self._upper_epsilon(delta), self._game(delta=delta)
-        reached = 0.0 if game is None else self._reached(game).epsilon_of(delta)
-        return Bounds(min(max(float(found.lower), reached), found.upper), found.upper)
-
-    def _upper_epsilon(self, delta: float) -> Bounds:
-        """Bound ε from above by the game, and from below by a record that always stands out."""
-        lower, upper = (float(end) for end in self._alone_epsilon(delta))
-        game = self._game(delta=delta)
-        found = math.inf if game is None else game.value.epsilon_of(delta)
-        if game is None or found > 1.1 * upper + 1e-9:
-            found = min(found, float(self._beside().epsilon_bounds(delta).upper))
-        return Bounds(min(lower, found), found)
-
-    def _delta(self, epsilon: float) -> Bounds:
-        found, game = self._upper_delta(epsilon), self._game(epsilon=epsilon)
-        reached = 0.0 if game is None else self._reached(game).at(epsilon)
-        return Bounds(min(max(float(found.lower), reached), found.upper), found.upper)
-
-    def _upper_delta(self, epsilon: float) -> Bounds:
-        """Bound δ from above by the game, and from below by a record that always stands out."""
-        lower = float(self._alone_delta(epsilon).lower)
-        game = self._game(epsilon=epsilon)
-        found = 1.0 if game is None else game.value.at(epsilon)
-        if game is None or found > 100.0 * lower:
-            found = min(found, float(self._beside().delta_bounds(epsilon).upper))
-        return Bounds(min(lower, found), found)
+    def _answer(self, asked: Question) -> Bounds:
+        """Bound by the game from above, from below by a record that stands out or hides in time."""
+        at = asked.at
+        if asked.kind == "epsilon":
+            alone, game = self._alone_epsilon(at), self._game(delta=at)
+            upper = math.inf if game is None else game.value.epsilon_of(at)
+            is_far = upper > 1.1 * alone.upper + 1e-9
+        else:
+            alone, game = self._alone_delta(at), self._game(epsilon=at)
+            upper = 1.0 if game is None else game.value.at(at)
+            is_far = upper > 100.0 * alone.lower
+        if game is None or is_far:
+            upper = min(upper, float(self._beside().answer(asked._replace(both=False)).upper))
+        lower = float(alone.lower)
+        if asked.both and game is not None:
+            reached = self._reached(game)
+            lower = max(lower, (reached.epsilon_of if asked.kind == "epsilon" else reached.at)(at))
+        return Bounds(min(lower, upper), upper)
 
     def _game(self, *, epsilon: float | None = None, delta: float | None = None) -> _Game | None:
         """Return a game around ``epsilon``, or the ε of ``delta``, played before if possible.

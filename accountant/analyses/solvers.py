@@ -5,30 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
-from typing import TypeAlias
 
 import numpy as np
 
 from accountant._basics.rounding import U
-from accountant._basics.tolerances import TOLERANCES, wanted_tolerances
-from accountant._core import answers as core
-from accountant.analyses import mixed, renyi_conversion
-from accountant.analyses.brackets import (
-    capped,
-    delta_listed,
-    epsilon_listed,
-    is_within,
-    of_few_losses,
-    raised,
-)
+from accountant.analyses import renyi_conversion
+from accountant.analyses.brackets import capped, delta_listed, epsilon_listed, is_within
 from accountant.analyses.pld import Composed, TooWide
 from accountant.analyses.pld.saddle_point import is_far
-from accountant.analyses.solver import Solver
+from accountant.analyses.solver import Question, Solver
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError
-from accountant.pairs.base import GaussianPart, Parts, has_rdp
+from accountant.pairs.base import Parts, has_rdp
 from accountant.pairs.product import total
 
+# Relative widths of brackets that grids try for, in turn.
+TOLERANCES = (1e-6, 1e-4, 1e-2)
 # After this many failures in a row at a tolerance, the tolerance is no longer tried.
 MOST_MISSES = (2, 3, 24)
 # A contour's bracket wider than this, relatively, is narrowed by another analysis.
@@ -40,9 +32,6 @@ LEAST = 1e-280
 BESIDE_CONTOUR = {8: TOLERANCES, 64: TOLERANCES[1:], 500: (1e-3, TOLERANCES[-1])}
 # A δ below it may be the end of a grid's window, beyond which the curve may be lower.
 TINY_DELTA = 1e-270
-
-Bracket: TypeAlias = Callable[..., tuple[float, float]]
-GaussianParts: TypeAlias = list[tuple[GaussianPart, int]]
 
 
 class BesideGrid(Solver):
@@ -79,67 +68,21 @@ class BesideGrid(Solver):
         return Bounds(min(max(float(found.lower), float(bounds.lower)), upper), upper)
 
 
-class Contour(BesideGrid):
-    """Subsampled Gaussians: the transform of the loss inverted on a contour."""
-
-    name = "contour"
-    reason = "all parts are (subsampled) Gaussian noise, whose transform is inverted on a contour"
-
-    def __init__(self, parts: Parts, gaussian: Sequence[GaussianPart]) -> None:
-        super().__init__(parts)
-        self.upper = [(part, n) for part, (_, n) in zip(gaussian, parts, strict=True)]
-
-    @cached_property
-    def _lower(self) -> GaussianParts:
-        # Less noise has a larger profile, so lower ends use the other end of an inexact multiplier.
-        return [
-            (part._replace(noise_multiplier=pair.most_noise), n)
-            for (pair, _), (part, n) in zip(self.parts, self.upper, strict=True)
-        ]
-
-    def _least(self) -> float:
-        return math.inf
-
-    def _epsilon(self, delta: float) -> Bounds:
-        found = self._bracket(delta, core.epsilon_bounds, mixed.epsilon_bounds)
-        return self._narrowed(found, delta=delta)
-
-    def _delta(self, epsilon: float) -> Bounds:
-        found = self._bracket(epsilon, core.delta_bounds, mixed.delta_bounds)
-        return self._narrowed(found, epsilon=epsilon)
-
-    def _bracket(self, at: float, single: Bracket, several: Bracket) -> Bounds:
-        # A plain part is its own reverse, so it fits either direction.
-        direction = core.ADD if any(part.add for part, _ in self.upper) else core.REMOVE
-
-        def bracket(parts: GaussianParts) -> tuple[float, float]:
-            rows = [mixed.Part(q, sigma, n) for (q, sigma, _), n in parts]
-            if len(rows) == 1:
-                return single(*rows[0], at, direction)
-            return several(rows, at, direction)
-
-        lower, upper = bracket(self.upper)
-        if self._lower != self.upper:
-            lower = min(lower, bracket(self._lower)[0])
-        return Bounds(lower, upper)
-
-
 class Grid(Solver):
     """The loss distribution on a grid; Rényi where that is sharper or the grid too large."""
 
     name = "grid"
     reason = "every part has a loss distribution, composed on one grid"
 
-    def __init__(self, parts: Parts, tolerances: Sequence[float] | None = None) -> None:
+    def __init__(self, parts: Parts, tolerances: Sequence[float] = TOLERANCES) -> None:
         super().__init__(parts)
-        self._tolerances = tolerances = tolerances or wanted_tolerances()
+        self._tolerances = tolerances
         self._grids: dict[float, Composed] = {}
         self._misses = [0] * len(tolerances)
         self._renyi = all(has_rdp(pair) for pair, _ in parts)
         self._left_out = total((pair.left_out, n) for pair, n in parts)
         # The profile of one release is at most the conversion of its curve.
         several = sum(n for _, n in parts) > 1
-        self._one = None if several else of_few_losses(parts[0][0])
         self._sharper = several and self._renyi and any(pair.sharper_rdp for pair, _ in parts)
 
     @cached_property
@@ -162,21 +105,13 @@ class Grid(Solver):
             ends.append(n * (edge - pair.loss_error))
         return math.fsum(ends) * (1.0 - 8.0 * U)
 
-    def quick_epsilon_upper(self, delta: float) -> float:
+    def quick(self, asked: Question) -> float:
         """Evaluate the coarsest grid."""
-        if delta == 0.0:
-            return math.inf
-        return self._roughly(lambda rough: rough.epsilon_upper(delta))
-
-    def quick_delta_upper(self, epsilon: float) -> float:
-        """Evaluate the coarsest grid."""
-        return self._roughly(lambda rough: rough.delta_upper(epsilon))
-
-    def _roughly(self, question: Callable[[Composed], float]) -> float:
-        if self._far or self._misses[0]:
+        if self._far or self._misses[0] or (asked.kind == "epsilon" and asked.at == 0.0):
             return math.inf
         try:
-            return question(self._composed(self._tolerances[-1]))
+            coarsest = self._composed(self._tolerances[-1])
+            return float(_read(coarsest, asked._replace(both=False)).upper)
         except PrecisionError:
             return math.inf
 
@@ -186,7 +121,7 @@ class Grid(Solver):
             self._grids[tolerance] = Composed(self.parts, tolerance=tolerance)
         return self._grids[tolerance]
 
-    def _ask(self, question: Callable[[Composed], Bounds]) -> tuple[Bounds | None, bool]:
+    def _ask(self, asked: Question) -> tuple[Bounds | None, bool]:
         """Return the intersection of all grids' brackets, and whether one met its tolerance."""
         known: Bounds | None = None
         if self._far:
@@ -197,7 +132,7 @@ class Grid(Solver):
             if self._misses[place] >= MOST_MISSES[place - len(self._tolerances)]:
                 continue
             try:
-                found = question(self._composed(tolerance)).intersection(known)
+                found = _read(self._composed(tolerance), asked).intersection(known)
                 self._misses[place] = 0
                 return found, True
             except PrecisionError as error:
@@ -207,60 +142,37 @@ class Grid(Solver):
                     known = error.known.intersection(known)
         return known, False
 
-    def _upper_epsilon(self, delta: float) -> Bounds:
-        return Bounds(0.0, self.epsilon_upper_met(delta)[0])
+    def _answer(self, asked: Question) -> Bounds:
+        if not asked.both:
+            return self.upper_met(asked)[0]
+        if asked.kind == "delta":
+            return delta_listed(self.upper_met(asked)[0], self._left_out)
+        return epsilon_listed(
+            lambda delta: self.upper_met(asked._replace(at=delta))[0], asked.at, self._left_out
+        )
 
-    def _upper_delta(self, epsilon: float) -> Bounds:
-        return Bounds(0.0, self.delta_upper_met(epsilon)[0])
+    def upper_met(self, asked: Question) -> tuple[Bounds, bool]:
+        """Return the bracket by grids, and by the curve where its upper end may be lower.
 
-    def epsilon_upper_met(self, delta: float) -> tuple[float, bool]:
-        """Bound ε(delta), 0 < delta < 1, from above; tell whether a grid's is as near as asked."""
-        pure = total((pair.pure_epsilon, n) for pair, n in self.parts)
-        found, met = self._ask(lambda composed: Bounds(0.0, composed.epsilon_upper(delta)))
-        upper = min(pure, math.inf if found is None else float(found.upper))
-        if self._renyi and (self._sharper or not met):
-            upper = min(upper, renyi_conversion.epsilon_upper(self.parts, delta, self._curve))
-        elif found is None and not upper < math.inf:
+        Tell, too, whether a grid's upper end is as near as asked.
+        """
+        found, met = self._ask(asked)
+        by_curve = self._renyi and (self._sharper or not met)
+        if asked.kind == "epsilon":
+            known = capped(found, total((pair.pure_epsilon, n) for pair, n in self.parts))
+            if by_curve:
+                curve = renyi_conversion.epsilon_upper(self.parts, asked.at, self._curve)
+                known = capped(known, curve)
+        else:
+            known = capped(found, 1.0)
+            # Beyond a grid's window its upper end is the value at the window's end.
+            end = known.lower <= 0.0 if asked.both else known.upper <= TINY_DELTA
+            if by_curve or (self._renyi and end):
+                curve = renyi_conversion.delta_upper(self.parts, asked.at, self._curve)
+                known = capped(known, curve)
+        if found is None and not self._renyi and known.upper == asked.most:
             raise PrecisionError(self._out_of_reach)
-        return upper, met and not self._sharper
-
-    def delta_upper_met(self, epsilon: float) -> tuple[float, bool]:
-        """Bound δ(epsilon) from above; tell whether a grid's bound is as near as asked."""
-        found, met = self._ask(lambda composed: Bounds(0.0, composed.delta_upper(epsilon)))
-        upper = 1.0 if found is None else float(found.upper)
-        if self._renyi and (self._sharper or not met or upper <= TINY_DELTA):
-            upper = min(upper, renyi_conversion.delta_upper(self.parts, epsilon, self._curve))
-        elif found is None:
-            raise PrecisionError(self._out_of_reach)
-        return upper, met and not self._sharper
-
-    def _epsilon(self, delta: float) -> Bounds:
-        return epsilon_listed(self._counted_epsilon, delta, self._left_out)
-
-    def _delta(self, epsilon: float) -> Bounds:
-        return delta_listed(self._counted_delta(epsilon), self._left_out)
-
-    def _counted_epsilon(self, delta: float) -> Bounds:
-        pure = total((pair.pure_epsilon, n) for pair, n in self.parts)
-        found, narrow = self._ask(lambda composed: composed.epsilon_bounds(delta))
-        known = raised(self._one, capped(found, pure), delta)
-        if self._renyi and (self._sharper or not narrow):
-            known = capped(known, renyi_conversion.epsilon_upper(self.parts, delta, self._curve))
-        elif found is None and not known.upper < math.inf:
-            raise PrecisionError(self._out_of_reach)
-        return known
-
-    def _counted_delta(self, epsilon: float) -> Bounds:
-        if self._one is not None:
-            return self._one.profile(epsilon)
-        found, narrow = self._ask(lambda composed: composed.delta_bounds(epsilon))
-        if found is None and not self._renyi:
-            raise PrecisionError(self._out_of_reach)
-        known = Bounds(0.0, 1.0).intersection(found)
-        # Beyond a grid's window its upper end is the value at the window's end.
-        if self._renyi and (self._sharper or not narrow or known.lower <= 0.0):
-            known = capped(known, renyi_conversion.delta_upper(self.parts, epsilon, self._curve))
-        return known
+        return known, met and not self._sharper
 
     @property
     def _out_of_reach(self) -> str:
@@ -282,6 +194,16 @@ class Renyi(Solver):
 
     def _delta(self, epsilon: float) -> Bounds:
         return Bounds(0.0, renyi_conversion.delta_upper(self.parts, epsilon))
+
+
+def _read(composed: Composed, asked: Question) -> Bounds:
+    if asked.kind == "epsilon":
+        if asked.both:
+            return composed.epsilon_bounds(asked.at)
+        return Bounds(0.0, composed.epsilon_upper(asked.at))
+    if asked.both:
+        return composed.delta_bounds(asked.at)
+    return Bounds(0.0, composed.delta_upper(asked.at))
 
 
 def _beside_contour(parts: Parts) -> Solver:

@@ -7,18 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from accountant._basics.tolerances import wanted_tolerances
 from accountant.analyses import renyi_conversion
-from accountant.analyses.solver import Solver
-from accountant.analyses.solvers import Grid, Renyi
+from accountant.analyses.solver import Question, Solver
+from accountant.analyses.solvers import TOLERANCES, Grid, Renyi
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, UnsupportedError
-from accountant.pairs.base import DominatingPair, JointPair, Parts, has_pld, has_rdp
+from accountant.pairs.base import DominatingPair, Parts, has_pld, has_rdp
 from accountant.pairs.product import total
 from accountant.pairs.profile_pair import ProfilePair
 
 # A conversion of Rényi curves loses parts in a thousand: grids beside it need no more digits.
-ROOMY = 1e-5
+ROOMY = (1e-5, *TOLERANCES[1:])
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ def _curve(parts: Parts) -> Callable[[float], float]:
     return lru_cache(maxsize=4096)(renyi_conversion.curve_of(parts))
 
 
-def dominating(parts: Parts, joint: JointPair) -> Parts:
+def dominating(parts: Parts) -> Parts:
     """Return parts with a loss distribution that dominate the given ones.
 
     A pair may know one from other answers. The divergences of all others add up, and convert to a
@@ -57,7 +56,7 @@ def dominating(parts: Parts, joint: JointPair) -> Parts:
     found: list[tuple[DominatingPair, int]] = []
     curves: list[tuple[DominatingPair, int]] = []
     for pair, n in parts:
-        upper = pair if has_pld(pair) else _upper_pair(pair, joint)
+        upper = pair if has_pld(pair) else _upper_pair(pair)
         if upper is not None:
             found.append((upper, n))
         elif has_rdp(pair):
@@ -73,14 +72,9 @@ def dominating(parts: Parts, joint: JointPair) -> Parts:
     return tuple(found)
 
 
-def _roomy(tolerances: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the widths to try for beside a conversion of curves, which is far above the truth."""
-    return tuple(dict.fromkeys(max(each, ROOMY) for each in tolerances))
-
-
-def _upper_pair(pair: DominatingPair, joint: JointPair) -> DominatingPair | None:
+def _upper_pair(pair: DominatingPair) -> DominatingPair | None:
     try:
-        return pair.pld_upper_pair(joint)
+        return pair.pld_upper_pair()
     except AccountantError:
         # The profile could not be computed. Rényi divergences remain, as without such a pair.
         return None
@@ -98,48 +92,27 @@ class UpperPairs(Solver):
         " dominates its profile, on one grid"
     )
 
-    def __init__(self, parts: Parts, joint: JointPair) -> None:
+    def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
-        pairs = dominating(parts, joint)
+        pairs = dominating(parts)
         has_curve = any(isinstance(pair, ProfilePair) for pair, _ in pairs)
-        tolerances = _roomy(wanted_tolerances()) if has_curve else None
-        self._grid = Grid(pairs, tolerances)
+        self._grid = Grid(pairs, ROOMY if has_curve else TOLERANCES)
         self._curves = Renyi(parts) if all(has_rdp(pair) for pair, _ in parts) else None
 
-    def epsilon_upper(self, delta: float) -> float:
-        """Bound ε(delta) from above by the dominating pairs, and by the curves."""
-        return self._narrower(lambda one: one.epsilon_upper(delta))
-
-    def delta_upper(self, epsilon: float) -> float:
-        """Bound δ(epsilon) from above by the dominating pairs, and by the curves."""
-        return self._narrower(lambda one: one.delta_upper(epsilon))
-
-    def epsilon_bounds(self, delta: float) -> Bounds:
-        """Bracket ε(delta) with a lower end of 0."""
-        return Bounds(0.0, self.epsilon_upper(delta))
-
-    def delta_bounds(self, epsilon: float) -> Bounds:
-        """Bracket δ(epsilon) with a lower end of 0."""
-        return Bounds(0.0, self.delta_upper(epsilon))
-
-    def quick_epsilon_upper(self, delta: float) -> float:
+    def quick(self, asked: Question) -> float:
         """Evaluate the coarsest grid of the dominating pairs."""
-        return self._grid.quick_epsilon_upper(delta)
+        return self._grid.quick(asked)
 
-    def quick_delta_upper(self, epsilon: float) -> float:
-        """Evaluate the coarsest grid of the dominating pairs."""
-        return self._grid.quick_delta_upper(epsilon)
-
-    def _narrower(self, ask: Callable[[Solver], float]) -> float:
+    def answer(self, asked: Question) -> Bounds:
+        """Return the lesser of the bounds by the dominating pairs and by the curves, and 0."""
+        asked = asked._replace(both=False)
         try:
-            known = math.inf if self._curves is None else ask(self._curves)
+            known = math.inf if self._curves is None else float(self._curves.answer(asked).upper)
         except UnsupportedError:  # some part has a dominating pair and no curve
             known = math.inf
         try:
-            return min(ask(self._grid), known)
+            known = min(float(self._grid.answer(asked).upper), known)
         except AccountantError:
             if known == math.inf:
                 raise
-            return known
-
-    _epsilon, _delta = epsilon_bounds, delta_bounds
+        return Bounds(0.0, known)

@@ -9,19 +9,15 @@ for the larger of the two directions of add-or-remove.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from accountant._basics.arrays import FloatArray
 from accountant._basics.binding import bound
 from accountant.analyses import contour, rdp
 from accountant.broadcasting import flatten, run_tasks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from accountant._basics.arrays import FloatArray
-    from accountant.mechanisms.base import Mechanism
 
 
 def epsilon_bounds(
@@ -82,6 +78,5 @@ def _is_nothing(q: float, sigma: float, steps: float) -> bool:
     return q == 0.0 or steps == 0.0 or sigma == math.inf
 
 
-def _mechanism(q: float, sigma: float, steps: float, records: float) -> Mechanism:
-    found: Mechanism = bound().steps_of_user(q, sigma, int(steps), int(records))
-    return found
+def _mechanism(q: float, sigma: float, steps: float, records: float) -> Any:
+    return bound().steps_of_user(q, sigma, int(steps), int(records))

@@ -5,11 +5,6 @@ direction of each alternative.
 """
 
 from accountant.composition.composition import Composition
-from accountant.composition.disjoint import (
-    AdaptiveParallel,
-    Parallel,
-    composed,
-    parallel,
-)
+from accountant.composition.disjoint import AdaptiveParallel, Parallel, composed, parallel
 
 __all__ = ["AdaptiveParallel", "Composition", "Parallel", "composed", "parallel"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from accountant import checks
 from accountant.checks import MAX_COUNT
@@ -80,31 +80,48 @@ class Composition(Mechanism):
     parts: tuple[tuple[Mechanism, int], ...]
 
     def __post_init__(self) -> None:
-        flat = tuple(_flat(self.parts))
-        if len(flat) == 1 and flat[0][1] <= MAX_COUNT:
-            object.__setattr__(self, "parts", flat)
-            return
-        merged = dict(flat)
-        if len(merged) < len(flat):
-            merged.clear()
-            for mechanism, count in flat:
-                merged[mechanism] = merged.get(mechanism, 0) + count
-        if not merged:
+        given = tuple(_checked(self.parts))
+        if not given:
             raise DomainError("a composition must have at least one part; 0 * mechanism is allowed")
-        for mechanism, count in merged.items():
+        relation = given[0][0].relation
+        runs = sum([n * (m._runs if isinstance(m, Composition) else 1) for m, n in given])
+        # A sum of a thousand mechanisms makes as many compositions, each of which nests the one
+        # before: the parts are merged when first asked for, unless a check needs them.
+        vars(self).update(_given=given, _relation=relation, _runs=runs)
+        del vars(self)["parts"]
+        if runs > MAX_COUNT or any(m.relation is not relation for m, _ in given):
+            same_relation(mechanism for mechanism, _ in self.parts)
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "parts":
+            raise AttributeError(name)
+        counts: dict[Mechanism, int] = {}
+        waiting = list(reversed(self._given))
+        while waiting:
+            mechanism, times = waiting.pop()
+            if isinstance(mechanism, Composition):
+                inner = vars(mechanism).get("parts", mechanism._given)
+                waiting.extend([(m, n * times) for m, n in reversed(inner)])
+            else:
+                counts[mechanism] = counts.get(mechanism, 0) + times
+        for mechanism, count in counts.items():
             if count > MAX_COUNT:
                 raise DomainError(
                     f"{mechanism!r} must be repeated at most 2**53 times; got {count}"
                 )
-        same_relation(merged)
-        counted = tuple(merged.items())
-        kept = counted if all(merged.values()) else tuple([part for part in counted if part[1]])
-        object.__setattr__(self, "parts", kept or counted[:1])
+        first = next(iter(counts.items()))
+        parts = tuple([part for part in counts.items() if part[1]]) or (first,)
+        vars(self).update(parts=parts, _given=parts)
+        return parts
+
+    def __reduce__(self) -> tuple[type[Composition], tuple[object]]:
+        return Composition, (self.parts,)
 
     @property
     def relation(self) -> NeighbouringRelation:
         """The relation of every part."""
-        return self.parts[0][0].relation
+        found: NeighbouringRelation = self._relation
+        return found
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the product pairs, for a sample of the whole; analyses use the parts."""
@@ -200,7 +217,7 @@ def _is_plain(pairs: tuple[DominatingPair, ...]) -> TypeGuard[tuple[GaussianPair
     return isinstance(first, GaussianPair) and first.sampling_probability == 1.0 and not others
 
 
-def _flat(parts: object) -> Iterable[tuple[Mechanism, int]]:
+def _checked(parts: object) -> Iterator[tuple[Mechanism, int]]:
     if not isinstance(parts, Iterable):
         raise ArgumentTypeError(f"parts must be pairs (mechanism, count); got {parts!r}")
     for part in parts:
@@ -209,7 +226,4 @@ def _flat(parts: object) -> Iterable[tuple[Mechanism, int]]:
         mechanism, count = part
         times = checks.integer("count", count, 0)
         must_be_mechanism(mechanism)
-        if isinstance(mechanism, Composition):
-            yield from ((inner, n * times) for inner, n in mechanism.parts)
-        else:
-            yield mechanism, times
+        yield mechanism, times

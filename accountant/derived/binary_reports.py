@@ -294,11 +294,7 @@ def _nodes(mean_variance: tuple[FloatArray, FloatArray], most: int) -> _Nodes:
 
 
 def _largest(
-    local: _Randomizer,
-    ones: NDArray[np.int64],
-    zeros: NDArray[np.int64],
-    u: float,
-    excess: float,
+    local: _Randomizer, ones: NDArray[np.int64], zeros: NDArray[np.int64], u: float, excess: float
 ) -> float:
     """Return the largest profile over q of these numbers of others, rounded up."""
     moments = _variances(local, ones, zeros)

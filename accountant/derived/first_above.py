@@ -8,27 +8,29 @@ from dataclasses import dataclass
 from accountant import checks
 from accountant._basics.rounding import up
 from accountant.derived.any_of import one_of
-from accountant.derived.repetition import STOPPING, converted, excess, response_delta
-from accountant.mechanisms.base import Mechanism, Profile
+from accountant.derived.repetition import STOPPING, SearchBounds, excess
+from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.fields import Wrapper
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.profile_pair import two_sided
-from accountant.relations import NeighbouringRelation
 
 
 @dataclass(frozen=True)
-class FirstAboveThresholdBounds:
+class FirstAboveThresholdBounds(SearchBounds):
     """Bounds on the first run that reaches a threshold, from bounds on one run (Theorem P19).
 
     Parameters
     ----------
-    profile : Profile
-        Of one run.
     gamma : float
         The probability of stopping after a run that has not reached it.
     """
 
-    profile: Profile
     gamma: float
+
+    @property
+    def runs(self) -> float:
+        """1/γ."""
+        return up(1.0 / self.gamma)
 
     @property
     def excess(self) -> float:
@@ -40,21 +42,9 @@ class FirstAboveThresholdBounds:
         runs = -math.log(self.gamma) / (order - 1.0)
         return up(self.profile.rdp(order) + self.excess + runs, 16.0)
 
-    def delta(self, epsilon: float) -> float:
-        """Bound the profile at ``epsilon``."""
-        shifted = epsilon - self.excess
-        near = self.profile.delta(shifted) / self.gamma if shifted >= 0.0 else 1.0
-        pure = response_delta(self.pure_epsilon, epsilon)
-        return up(min(near, pure, converted(self, epsilon)), 4.0)
-
-    @property
-    def pure_epsilon(self) -> float:
-        """A bound on the loss: one run's, plus the excess."""
-        return up(self.profile.pure_epsilon + self.excess, 4.0)
-
 
 @dataclass(frozen=True, repr=False)
-class FirstAboveThreshold(Mechanism):
+class FirstAboveThreshold(Wrapper):
     """Run until a score reaches a threshold known beforehand, and release that run's output.
 
     Parameters
@@ -91,11 +81,6 @@ class FirstAboveThreshold(Mechanism):
         gamma = checks.number(STOPPING, self.stopping_probability)
         object.__setattr__(self, "stopping_probability", gamma)
 
-    @property
-    def relation(self) -> NeighbouringRelation:
-        """The relation of one run."""
-        return self.base.relation
-
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return one pair for the larger profile of the two directions."""
         if self.stopping_probability == 1.0:
@@ -107,16 +92,3 @@ class FirstAboveThreshold(Mechanism):
     def from_below(self) -> Mechanism | None:
         """Return one run: every score may reach the threshold."""
         return self.base.from_below() or self.base
-
-    @property
-    def covers_removal(self) -> bool:
-        """Whether the bound of the base does."""
-        return self.base.covers_removal
-
-    def group(self, size: int) -> FirstAboveThreshold:
-        """Return the search with one run's bound for a group."""
-        return FirstAboveThreshold(self.base.group(size), self.stopping_probability)
-
-    def under(self, relation: NeighbouringRelation) -> FirstAboveThreshold:
-        """Return the search with one run's bound stated under another relation."""
-        return FirstAboveThreshold(self.base.under(relation), self.stopping_probability)

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from accountant.analyses.profile import joint_pair
 from accountant.composition.problems import problems_of
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.fields import mechanism_of
+from accountant.mechanisms.fields import Wrapper, mechanism_of
 from accountant.pairs.base import DominatingPair
-from accountant.relations import NeighbouringRelation
 
 
 @dataclass(frozen=True, repr=False)
-class JointRelease(Mechanism):
+class JointRelease(Wrapper):
     """A composition as one release, for one draw of a Poisson sample that its parts share.
 
     Parameters
@@ -46,11 +45,6 @@ class JointRelease(Mechanism):
     def __post_init__(self) -> None:
         mechanism_of(self.base, "base")
 
-    @property
-    def relation(self) -> NeighbouringRelation:
-        """The relation of the composition."""
-        return self.base.relation
-
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return one pair for the larger profile of the two directions."""
         return (joint_pair(problems_of(self.base)),)
@@ -58,16 +52,3 @@ class JointRelease(Mechanism):
     def from_below(self) -> Mechanism:
         """Return the composition itself, or what data sets reach of it."""
         return self.base.from_below() or self.base
-
-    @property
-    def covers_removal(self) -> bool:
-        """Whether the bound of the base does."""
-        return self.base.covers_removal
-
-    def group(self, size: int) -> JointRelease:
-        """Return the releases as seen by a group."""
-        return JointRelease(self.base.group(size))
-
-    def under(self, relation: NeighbouringRelation) -> JointRelease:
-        """Return the releases with their bounds stated under another relation."""
-        return JointRelease(self.base.under(relation))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -18,9 +19,9 @@ from accountant.derived.any_of import one_of
 from accountant.environment import to_nearest
 from accountant.mechanisms.base import Mechanism, Profile
 from accountant.mechanisms.dominated_by import nothing
+from accountant.mechanisms.fields import Wrapper
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.profile_pair import ProfileBounds, least_point, rdp_bound, two_sided
-from accountant.relations import NeighbouringRelation
 from accountant.search import DOUBLES, bisect
 
 # Rényi orders at which Theorems P5 and P6 are converted for the profile.
@@ -28,60 +29,96 @@ ORDERS = tuple(1.0 + math.exp(0.12 * k) for k in range(-25, 60))
 
 
 @dataclass(frozen=True)
-class BestOfRunsBounds:
-    """Bounds on the best of a negative binomial number of runs, from bounds on one run.
+class SearchBounds(ABC):
+    """Bounds on a search by bounds on one run: a factor, and a loss that the choice adds.
 
     Parameters
     ----------
     profile : Profile
         Of one run.
-    gamma, eta : float
-        Of the distribution of the number of runs.
     """
 
     profile: Profile
-    gamma: float
-    eta: float
 
+    @property
+    @abstractmethod
+    def runs(self) -> float:
+        """The factor of the profile of one run."""
+
+    @property
+    @abstractmethod
+    def excess(self) -> float:
+        """The loss that the choice of the run adds to it."""
+
+    @abstractmethod
     def rdp(self, order: float) -> float:
-        """Bound D_order by Theorem P5."""
-        one = self.profile.rdp(order)
-        most = excess(self.profile, self.gamma, self.eta)
-        term = _rdp_term(self.profile, self.gamma)
-        choice = min(most, up((1.0 + self.eta) * term, 4.0))
-        return up(one + math.log(mean_runs(self.gamma, self.eta)) / (order - 1.0) + choice, 16.0)
+        """Bound D_order."""
 
     def delta(self, epsilon: float) -> float:
-        """Bound the profile at ``epsilon`` by Theorem P4, or P5."""
-        shifted = epsilon - excess(self.profile, self.gamma, self.eta)
-        runs = mean_runs(self.gamma, self.eta)
-        near = runs * self.profile.delta(shifted) if shifted >= 0.0 else 1.0
+        """Bound the profile at ``epsilon``, by that of one run, its loss, and the divergences."""
+        shifted = epsilon - self.excess
+        near = self.runs * self.profile.delta(shifted) if shifted >= 0.0 else 1.0
         pure = response_delta(self.pure_epsilon, epsilon)
-        return up(min(near, pure, converted(self, epsilon)), 4.0)
+        return up(min(up(near), pure, converted(self, epsilon)), 4.0)
 
     @property
     def pure_epsilon(self) -> float:
         """A bound on the loss: one run's, plus the excess."""
         pure = self.profile.pure_epsilon
-        if pure == math.inf:
-            return pure
-        return up(pure + excess(self.profile, self.gamma, self.eta), 4.0)
+        return pure if pure == math.inf else up(pure + self.excess, 8.0)
 
 
 @dataclass(frozen=True)
-class BestOfPoissonRunsBounds:
-    """Bounds on the best of a Poisson number of runs, from bounds on one run.
+class BestOfRunsBounds(SearchBounds):
+    """Bounds on the best of a negative binomial number of runs (Theorems P4 and P5).
 
     Parameters
     ----------
-    profile : Profile
-        Of one run.
+    gamma, eta : float
+        Of the distribution of the number of runs.
+    """
+
+    gamma: float
+    eta: float
+
+    @property
+    def runs(self) -> float:
+        """E[K]."""
+        return mean_runs(self.gamma, self.eta)
+
+    @property
+    def excess(self) -> float:
+        """Return (1+η)·c."""
+        return excess(self.profile, self.gamma, self.eta)
+
+    def rdp(self, order: float) -> float:
+        """Bound D_order by Theorem P5."""
+        one = self.profile.rdp(order)
+        choice = min(self.excess, up((1.0 + self.eta) * _rdp_term(self.profile, self.gamma), 4.0))
+        return up(one + math.log(self.runs) / (order - 1.0) + choice, 16.0)
+
+
+@dataclass(frozen=True)
+class BestOfPoissonRunsBounds(SearchBounds):
+    """Bounds on the best of a Poisson number of runs (Theorem P6).
+
+    Parameters
+    ----------
     mean : float
         Of the number of runs.
     """
 
-    profile: Profile
     mean: float
+
+    @property
+    def runs(self) -> float:
+        """The mean m."""
+        return self.mean
+
+    @property
+    def excess(self) -> float:
+        """The mean times the total variation."""
+        return up(self.mean * self.profile.delta(0.0), 4.0)
 
     def rdp(self, order: float) -> float:
         """Bound D_order by Theorem P6."""
@@ -93,18 +130,6 @@ class BestOfPoissonRunsBounds:
         total = max(exponent, -m) + math.log1p(math.exp(-abs(exponent + m)))
         size = below * (one + m * distance) + abs(math.log(m)) + m + 1.0
         return max((total + 16.0 * U * size) / below * (1.0 + 4.0 * U), 0.0)
-
-    def delta(self, epsilon: float) -> float:
-        """Bound the profile at ``epsilon`` by Theorem P6."""
-        shifted = epsilon - up(self.mean * self.profile.delta(0.0), 4.0)
-        near = self.mean * self.profile.delta(shifted) if shifted >= 0.0 else 1.0
-        pure = response_delta(self.pure_epsilon, epsilon)
-        return up(min(near, pure, converted(self, epsilon)), 4.0)
-
-    @property
-    def pure_epsilon(self) -> float:
-        """Return a bound on the loss: one run's, plus m times the total variation."""
-        return up(self.profile.pure_epsilon + self.mean * self.profile.delta(0.0), 8.0)
 
 
 @to_nearest
@@ -200,7 +225,7 @@ POISSON_MEAN = Argument(
 
 
 @dataclass(frozen=True, repr=False)
-class BestOfRuns(Mechanism):
+class BestOfRuns(Wrapper):
     """Run K times, with settings drawn at random, and release the best run's output.
 
     Parameters
@@ -263,35 +288,17 @@ class BestOfRuns(Mechanism):
         """E[K], rounded up."""
         return mean_runs(self.stopping_probability, self.eta)
 
-    @property
-    def relation(self) -> NeighbouringRelation:
-        """The relation of one run."""
-        return self.base.relation
-
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return one pair for the larger profile of the two directions."""
         if self.stopping_probability == 1.0:
             return self.base.pairs()
         bounds = BestOfRunsBounds(self.base.profile(), self.stopping_probability, self.eta)
-        return (_pair(bounds),)
+        return (two_sided(bounds),)
 
     def from_below(self) -> Mechanism | None:
         """Return one run: with equal scores, the best of the runs is any of them."""
         below = self.base.from_below()
         return below if self.stopping_probability == 1.0 else below or self.base
-
-    @property
-    def covers_removal(self) -> bool:
-        """Whether the bound of the base does."""
-        return self.base.covers_removal
-
-    def group(self, size: int) -> BestOfRuns:
-        """Return the search with one run's bound for a group."""
-        return BestOfRuns(self.base.group(size), self.stopping_probability, eta=self.eta)
-
-    def under(self, relation: NeighbouringRelation) -> BestOfRuns:
-        """Return the search with one run's bound stated under another relation."""
-        return BestOfRuns(self.base.under(relation), self.stopping_probability, eta=self.eta)
 
     def excess(self) -> float:
         """Return (1+η)·c, the loss that the choice adds to the chosen run (Theorem P4)."""
@@ -299,7 +306,7 @@ class BestOfRuns(Mechanism):
 
 
 @dataclass(frozen=True, repr=False)
-class BestOfPoissonRuns(Mechanism):
+class BestOfPoissonRuns(Wrapper):
     """Run a Poisson number of times, with settings drawn at random, and release the best output.
 
     Parameters
@@ -328,32 +335,10 @@ class BestOfPoissonRuns(Mechanism):
         object.__setattr__(self, "base", one_of(self.base))
         object.__setattr__(self, "mean", checks.number(POISSON_MEAN, self.mean))
 
-    @property
-    def relation(self) -> NeighbouringRelation:
-        """The relation of one run."""
-        return self.base.relation
-
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return one pair for the larger profile of the two directions."""
-        return (_pair(BestOfPoissonRunsBounds(self.base.profile(), self.mean)),)
+        return (two_sided(BestOfPoissonRunsBounds(self.base.profile(), self.mean)),)
 
     def from_below(self) -> Mechanism:
         """Return what releases nothing: there may be no run at all."""
         return nothing(self.relation)
-
-    @property
-    def covers_removal(self) -> bool:
-        """Whether the bound of the base does."""
-        return self.base.covers_removal
-
-    def group(self, size: int) -> BestOfPoissonRuns:
-        """Return the search with one run's bound for a group."""
-        return BestOfPoissonRuns(self.base.group(size), self.mean)
-
-    def under(self, relation: NeighbouringRelation) -> BestOfPoissonRuns:
-        """Return the search with one run's bound stated under another relation."""
-        return BestOfPoissonRuns(self.base.under(relation), self.mean)
-
-
-def _pair(bounds: ProfileBounds) -> DominatingPair:
-    return two_sided(bounds)

@@ -33,7 +33,7 @@ class Multisets(NamedTuple):
 
 
 def are_few(values: int, count: int) -> bool:
-    """Tell whether ``count`` terms of so many values have few multisets of values."""
+    """Tell whether ``count`` terms of that number of values have few multisets of values."""
     return count <= MOST_TERMS and values * math.comb(count + values - 1, count) <= MOST_NUMBERS
 
 
@@ -62,7 +62,7 @@ def multisets(masses: tuple[float, ...], count: int) -> Multisets:
 
 
 def _numbers(values: int, count: int) -> NDArray[np.int64]:
-    """Return every way to write ``count`` as a sum of so many numbers, one a row."""
+    """Return every way to write ``count`` as a sum of that number of terms, one a row."""
     rows, rest = np.zeros((1, 0), np.int64), np.array([count])
     for _ in range(values - 1):
         last = np.cumsum(rest + 1)

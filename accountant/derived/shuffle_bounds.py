@@ -182,7 +182,6 @@ def _crossing(delta: float, rough: Callable[[float], float]) -> float | None:
 KNOTS = 8
 # Deviations of the loss that the knots reach.
 REACH = 9.0
-LEAST = 1e-6
 # Relative error of masses with which a law is worth having.
 MOST_ERROR = 1e-3
 # Losses of few users that are told apart.

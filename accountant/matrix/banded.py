@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from accountant import checks
 from accountant._basics.rounding import U, up
 from accountant.checks import Argument
 from accountant.environment import to_nearest
-from accountant.matrix.strategy import FeedbackStream, InverseStream
+from accountant.matrix.strategy import FeedbackStream, InverseStream, Participation
 from accountant.matrix.toeplitz import (
     REACH,
     Series,
@@ -25,9 +24,6 @@ from accountant.matrix.toeplitz import (
     checked_coefficients,
     reciprocal,
 )
-
-if TYPE_CHECKING:
-    from accountant.matrix.strategy import Participation
 
 
 @dataclass(frozen=True, repr=False)

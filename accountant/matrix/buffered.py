@@ -6,7 +6,6 @@ import math
 from dataclasses import KW_ONLY, dataclass
 from decimal import Context, Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,12 +15,8 @@ from accountant._basics.rounding import U, up
 from accountant.checks import Argument
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
-from accountant.matrix.strategy import BufferStream
+from accountant.matrix.strategy import BufferStream, Participation
 from accountant.matrix.toeplitz import Series, ToeplitzStrategy, as_steps, quotient
-
-if TYPE_CHECKING:
-    from accountant.matrix.strategy import Participation
-
 
 WEIGHT = Argument(
     "weights", "numbers in [0, 1e100]", lambda x: (x >= 0.0) & (x <= 1e100), "One a buffer"

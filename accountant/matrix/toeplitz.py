@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,11 +19,7 @@ from accountant.bounds import Bounds
 from accountant.checks import Argument
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
-from accountant.matrix.strategy import Strategy
-
-if TYPE_CHECKING:
-    from accountant.matrix.strategy import Participation
-
+from accountant.matrix.strategy import Participation, Strategy
 
 # A series with more terms is multiplied by a transform.
 _SHORT = 64

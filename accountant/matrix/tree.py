@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
-from accountant.matrix.strategy import Strategy, TreeStream
+from accountant.matrix.strategy import Participation, Strategy, TreeStream
 from accountant.matrix.toeplitz import as_steps
-
-if TYPE_CHECKING:
-    from accountant.matrix.strategy import Participation
 
 
 @dataclass(frozen=True, repr=False)

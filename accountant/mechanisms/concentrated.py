@@ -93,10 +93,7 @@ class TruncatedCDP(Mechanism):
         self, rho: float, *, omega: float, relation: NeighbouringRelation = ADD_OR_REMOVE
     ) -> None:
         set_fields(
-            self,
-            rho0=checks.number(RHO, rho),
-            omega=checks.number(OMEGA, omega),
-            relation=relation,
+            self, rho0=checks.number(RHO, rho), omega=checks.number(OMEGA, omega), relation=relation
         )
 
     def pairs(self) -> tuple[DominatingPair, ...]:

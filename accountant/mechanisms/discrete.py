@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from accountant import checks
+from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U, half_square, lift, ratio_up, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.concentrated import ConcentratedPair
@@ -26,8 +30,76 @@ LEAST_DAMPED = 0.3  # 2π²σ² is at least 1.7
 REACH = 38.7  # standard deviations; exp(-38.7²/2) < 1e-325
 
 
+class IntegerNoise(BoundedContribution):
+    """Noise on an integer, whose probabilities fall with its modulus; subclasses say which.
+
+    They have the fields ``sensitivity``, an integer, and ``relation``, and their own ``numbers``.
+    """
+
+    is_unimodal = True
+    numbers: ClassVar[tuple[checks.Argument, ...]] = ()
+
+    def __post_init__(self) -> None:
+        moved = checks.integer("sensitivity", self.sensitivity, 0, 2**40)
+        set_fields(self, *self.numbers, sensitivity=moved)
+
+
+class IntegerPair(AtomicPair):
+    """One noise on the integers around ``shift`` and around 0: x ↦ shift - x exchanges the two."""
+
+    shift: int
+
+    @abstractmethod
+    def _from(self, further: int) -> Atoms:
+        """Return the atoms of all integers within reach, and of ``further`` ones on the left."""
+
+    @property
+    def _silent(self) -> bool:
+        """Whether nothing is told apart."""
+        return self.shift == 0
+
+    @property
+    def _told(self) -> bool:
+        """Whether all is told: the noise is nearly always 0, and losses are beyond the doubles."""
+        return False
+
+    def atoms(self) -> Atoms:
+        """Return one atom for every integer within reach of either centre."""
+        return SILENT if self._silent else TOLD if self._told else self._from(0)
+
+    def centred(self) -> Atoms:
+        """Return them with as many integers on the left as on the right: the noise is unimodal."""
+        return self.atoms() if self._silent or self._told else self._from(self.shift)
+
+    def _seen(
+        self, further: int, span: int, mass: Callable[[FloatArray], FloatArray], least: float = 0.0
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the integers of more than the ``least`` mass, and their masses under P and Q."""
+        x = np.arange(-span - further, span + self.shift + 1, dtype=np.float64)
+        p, q = mass(x - self.shift), mass(x)
+        keep = (p > least) | (q > least)
+        if further:
+            keep |= keep[::-1]
+        return x[keep], p[keep], q[keep]
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """Unbounded."""
+        return (0.0, 0.0) if self._silent or self._told else (-math.inf, math.inf)
+
+    @property
+    def is_symmetric(self) -> bool:
+        """True: x ↦ shift - x exchanges the two."""
+        return True
+
+
+# The atoms of what tells nothing, and of what tells all.
+SILENT = Atoms(np.zeros(1), np.ones(1), np.ones(1), 0.0, 0.0, 0.0, 0.0)
+TOLD = Atoms(np.zeros(1), np.zeros(1), np.zeros(1), 1.0, 1.0, 0.0, 0.0)
+
+
 @dataclass(frozen=True, repr=False)
-class DiscreteGaussian(BoundedContribution):
+class DiscreteGaussian(IntegerNoise):
     """Discrete Gaussian noise on one integer: P(x) ∝ exp(-x²/2σ²), x an integer.
 
     Parameters
@@ -51,19 +123,11 @@ class DiscreteGaussian(BoundedContribution):
     theorems = ("M13",)
     about = "Discrete Gaussian noise on one integer: P(x) ∝ exp(-x²/2σ²), x an integer."
 
-    # exp(-x²/2σ²) falls in |x|.
-    is_unimodal = True
+    numbers = (checks.NOISE_MULTIPLIER,)
 
     noise_multiplier: float
     sensitivity: int = field(default=1, kw_only=True)
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
-
-    def __post_init__(self) -> None:
-        set_fields(
-            self,
-            checks.NOISE_MULTIPLIER,
-            sensitivity=checks.integer("sensitivity", self.sensitivity, 0, 2**40),
-        )
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the one pair, which is its own reverse by reflection."""
@@ -79,47 +143,37 @@ def atoms_of(sigma: float, shift: int) -> int:
 
 
 @dataclass(frozen=True)
-class DiscreteGaussianPair(AtomicPair):
+class DiscreteGaussianPair(IntegerPair):
     """Discrete Gaussians around ``shift`` and around 0."""
 
     sigma: float
     shift: int
 
-    def atoms(self) -> Atoms:
-        """Return one atom for every integer within reach of either centre."""
-        return self._from(0)
+    @property
+    def _silent(self) -> bool:
+        return self.shift == 0 or self.sigma == math.inf
 
-    def centred(self) -> Atoms:
-        """Return them with as many integers on the left as on the right: the noise is unimodal."""
-        return self._from(self.shift)
+    @property
+    def _told(self) -> bool:
+        return self.sigma < HIDES
 
     def _from(self, further: int) -> Atoms:
         sigma, shift = self.sigma, self.shift
-        if shift == 0 or sigma == math.inf:
-            return Atoms(np.zeros(1), np.ones(1), np.ones(1), 0.0, 0.0, 0.0, 0.0)
-        if sigma < HIDES:
-            # All mass is at the centres, with losses beyond the doubles: as good as infinite.
-            return Atoms(np.zeros(1), np.zeros(1), np.zeros(1), 1.0, 1.0, 0.0, 0.0)
         if atoms_of(sigma, shift) > MOST_ATOMS:
             raise UnsupportedError(
                 f"the loss distribution of {self!r} has more than {MOST_ATOMS} atoms; account"
                 " ZCDP(sensitivity**2 / (2 * sigma**2)) instead"
             )
         span = math.ceil(REACH * sigma)
-        x = np.arange(-span - further, span + shift + 1, dtype=np.float64)
         noise = np.arange(-span, span + 1, dtype=np.float64)
         total = math.fsum(np.exp(-0.5 * (noise / sigma) ** 2).tolist())
-        p = np.exp(-0.5 * ((x - shift) / sigma) ** 2) / total
-        q = np.exp(-0.5 * (x / sigma) ** 2) / total
+        x, p, q = self._seen(further, span, lambda x: np.exp(-0.5 * (x / sigma) ** 2) / total)
         loss = shift * (2.0 * x - shift) / (2.0 * sigma) / sigma
-        keep = (p > 0.0) | (q > 0.0)
-        if further:
-            keep |= keep[::-1]
-        most = float(np.abs(loss[keep]).max())
+        most = float(np.abs(loss).max())
         # The exponent, at most 750, carries three roundings. Below the normal doubles each mass is
         # a few of the least off; those that are less than one are a hundredth of all, at most.
-        faint = 4e-323 + 5e-326 * x.size
-        return Atoms(loss[keep], p[keep], q[keep], 0.0, 0.0, 2500.0 * U, 6.0 * U * most, faint)
+        faint = 4e-323 + 5e-326 * (2.0 * span + shift + further + 1.0)
+        return Atoms(loss, p, q, 0.0, 0.0, 2500.0 * U, 6.0 * U * most, faint)
 
     @property
     def infinite_mass(self) -> float:
@@ -143,21 +197,9 @@ class DiscreteGaussianPair(AtomicPair):
         return LineLaw(LATTICE, ratio * ratio, 2.0 * (math.pi * sigma) ** 2, shift)
 
     @property
-    def support(self) -> tuple[float, float]:
-        """Unbounded."""
-        bounded = self.shift == 0 or self.sigma == math.inf or self.sigma < HIDES
-        return (0.0, 0.0) if bounded else (-math.inf, math.inf)
-
-    @property
-    def is_symmetric(self) -> bool:
-        """True: x ↦ shift - x exchanges the two."""
-        return True
-
-    @property
     def rho(self) -> float:
         """Δ²/2σ² (Canonne, Kamath, Steinke 2020, Theorem 4)."""
-        silent = self.shift == 0 or self.sigma == math.inf
-        return 0.0 if silent else half_square(ratio_up(float(self.shift), self.sigma))
+        return 0.0 if self._silent else half_square(ratio_up(float(self.shift), self.sigma))
 
     def rdp(self, order: float) -> float:
         """Return αΔ²/2σ², exact where αΔ is an integer and close above it elsewhere."""
@@ -169,7 +211,7 @@ class DiscreteGaussianPair(AtomicPair):
 
 
 @dataclass(frozen=True, repr=False)
-class DiscreteLaplace(BoundedContribution):
+class DiscreteLaplace(IntegerNoise):
     """Discrete Laplace (two-sided geometric) noise on one integer: ``P(x) ∝ exp(-|x|/b)``.
 
     Parameters
@@ -190,19 +232,11 @@ class DiscreteLaplace(BoundedContribution):
     theorems = ("M13",)
     about = "Discrete Laplace (two-sided geometric) noise on one integer: P(x) ∝ exp(-|x|/b)."
 
-    # exp(-|x|/b) falls in |x|.
-    is_unimodal = True
+    numbers = (checks.SCALE,)
 
     scale: float
     sensitivity: int = field(default=1, kw_only=True)
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
-
-    def __post_init__(self) -> None:
-        set_fields(
-            self,
-            checks.SCALE,
-            sensitivity=checks.integer("sensitivity", self.sensitivity, 0, 2**40),
-        )
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the one pair, which is its own reverse by reflection."""
@@ -210,17 +244,23 @@ class DiscreteLaplace(BoundedContribution):
 
 
 @dataclass(frozen=True)
-class DiscreteLaplacePair(AtomicPair):
+class DiscreteLaplacePair(IntegerPair):
     """Two-sided geometric laws around ``shift`` and around 0."""
 
     scale: float
     shift: int
 
-    def atoms(self) -> Atoms:
-        """Return Δ + 1 atoms: the integers between the centres, the ends with their tails."""
+    @property
+    def _silent(self) -> bool:
+        return self.shift == 0 or self.scale == math.inf
+
+    @property
+    def _told(self) -> bool:
+        return not self.shift / self.scale < math.inf
+
+    def _from(self, further: int) -> Atoms:
+        """Return the integers from 0, or from -Δ, to Δ, the ends with their tails."""
         b, shift = self.scale, self.shift
-        if shift == 0 or b == math.inf:
-            return Atoms(np.zeros(1), np.ones(1), np.ones(1), 0.0, 0.0, 0.0, 0.0)
         if not (shift < MOST_ATOMS):
             raise UnsupportedError(
                 f"the loss distribution of {self!r} has more than {MOST_ATOMS} atoms; account"
@@ -228,8 +268,6 @@ class DiscreteLaplacePair(AtomicPair):
                 " PureDP(sensitivity / scale)"
             )
         most = shift / b
-        if not (most < math.inf):  # no double is as large: as good as infinite
-            return Atoms(np.zeros(1), np.zeros(1), np.zeros(1), 1.0, 1.0, 0.0, 0.0)
         x = np.arange(shift + 1, dtype=np.float64)
         rate = 1.0 / b
         # q(x) = tanh(1/2b)·e^{-x/b}; the end at 0 has all x <= 0, the end at Δ all x >= Δ.
@@ -238,18 +276,18 @@ class DiscreteLaplacePair(AtomicPair):
         q[-1] = math.exp(-shift / b) / (1.0 + math.exp(-rate))
         loss = (2.0 * x - shift) / b
         error = (32.0 + 4.0 * min(most, 700.0)) * U
-        return Atoms(loss, q[::-1].copy(), q, 0.0, 0.0, error, 4.0 * U * most)
+        p = q[::-1].copy()
+        if further:
+            # To the left of 0 the ratio is e^{-Δ/b}; to the right of Δ it is its inverse.
+            loss = np.concatenate([np.full(shift, loss[0]), loss])
+            q = np.concatenate([q[:0:-1], [math.tanh(0.5 * rate)], q[1:]])
+            p = np.concatenate([q[: shift + 1] * math.exp(-shift / b), p[1:]])
+        return Atoms(loss, p, q, 0.0, 0.0, error, 4.0 * U * most)
 
-    def centred(self) -> Atoms:
-        """Return the integers from -Δ to Δ, the ends with their tails: the noise is unimodal."""
-        table, shift = self._table, self.shift
-        if shift == 0 or table.loss.size == 1:
-            return table
-        loss = np.concatenate([np.full(shift, table.loss[0]), table.loss])
-        q = np.concatenate([table.q[:0:-1], [math.tanh(0.5 / self.scale)], table.q[1:]])
-        # To the left of 0 the ratio is e^{-Δ/b}; to the right of Δ it is its inverse.
-        p = np.concatenate([q[: shift + 1] * math.exp(-shift / self.scale), table.p[1:]])
-        return table._replace(loss=loss, p=p, q=q)
+    @property
+    def support(self) -> tuple[float, float]:
+        """The least and the largest loss, with their errors."""
+        return super(IntegerPair, self).support
 
     @property
     def lattice(self) -> tuple[float, float] | None:
@@ -257,11 +295,6 @@ class DiscreteLaplacePair(AtomicPair):
         if self.shift == 0 or self.scale == math.inf or not (2.0 / self.scale < math.inf):
             return None
         return -self.shift / self.scale, 2.0 / self.scale
-
-    @property
-    def is_symmetric(self) -> bool:
-        """True: x ↦ shift - x exchanges the two."""
-        return True
 
     @property
     def pure_epsilon(self) -> float:

@@ -13,9 +13,8 @@ from accountant import checks
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U, up
 from accountant.errors import UnsupportedError
-from accountant.mechanisms.discrete import MOST_ATOMS
-from accountant.mechanisms.fields import BoundedContribution, set_fields
-from accountant.pairs.atoms import AtomicPair, Atoms
+from accountant.mechanisms.discrete import MOST_ATOMS, IntegerNoise, IntegerPair
+from accountant.pairs.atoms import Atoms
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 
@@ -32,7 +31,7 @@ UNIFORM = 45.0  # exponents beyond which an oscillation e^-x is below all roundi
 
 
 @dataclass(frozen=True, repr=False)
-class DiscreteGaussianSum(BoundedContribution):
+class DiscreteGaussianSum(IntegerNoise):
     """Discrete Gaussian noises of several clients on one integer (the distributed one).
 
     Parameters
@@ -67,7 +66,7 @@ class DiscreteGaussianSum(BoundedContribution):
     about = "Discrete Gaussian noises of several clients on one integer (the distributed one)."
 
     # A convolution of symmetric log-concave laws is symmetric and log-concave (Theorem M22).
-    is_unimodal = True
+    numbers = (checks.NOISE_MULTIPLIER,)
 
     noise_multiplier: float
     contributors: int = field(kw_only=True)
@@ -75,12 +74,8 @@ class DiscreteGaussianSum(BoundedContribution):
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
-        set_fields(
-            self,
-            checks.NOISE_MULTIPLIER,
-            contributors=checks.whole(CLIENTS, self.contributors),
-            sensitivity=checks.integer("sensitivity", self.sensitivity, 0, 2**40),
-        )
+        super().__post_init__()
+        object.__setattr__(self, "contributors", checks.whole(CLIENTS, self.contributors))
         if not (self.noise_multiplier >= LEAST_SIGMA):
             raise UnsupportedError(
                 f"DiscreteGaussianSum must have noise_multiplier >= {LEAST_SIGMA}; got"
@@ -96,25 +91,19 @@ class DiscreteGaussianSum(BoundedContribution):
 
 
 @dataclass(frozen=True)
-class DiscreteGaussianSumPair(AtomicPair):
+class DiscreteGaussianSumPair(IntegerPair):
     """The law of a sum of discrete Gaussians around ``shift`` and around 0."""
 
     sigma: float
     clients: int
     shift: int
 
-    def atoms(self) -> Atoms:
-        """Return one atom for every integer within reach of either centre."""
-        return self._from(0)
-
-    def centred(self) -> Atoms:
-        """Return them with as many on the left as on the right: sums stay log-concave."""
-        return self._from(self.shift)
+    @property
+    def _silent(self) -> bool:
+        return self.shift == 0 or self.sigma == math.inf
 
     def _from(self, further: int) -> Atoms:
         shift, variance = self.shift, self.sigma * self.sigma * self.clients
-        if shift == 0 or self.sigma == math.inf:
-            return Atoms(np.zeros(1), np.ones(1), np.ones(1), 0.0, 0.0, 0.0, 0.0)
         if not (LEAST_REACH * math.sqrt(variance) <= MOST_ATOMS):
             self._refuse()
         factor, error = correction(self.sigma, self.clients)
@@ -129,24 +118,24 @@ class DiscreteGaussianSumPair(AtomicPair):
         span = math.ceil(min(reach * math.sqrt(variance), MOST_ATOMS)) + 1
         if not (2 * span + shift <= MOST_ATOMS):
             self._refuse()
-        x = np.arange(-span - further, span + shift + 1)
-        log_p, log_q = log_factor[(x - shift) % factor.size], log_factor[x % factor.size]
         # With the noise's own mass on either side of 0 for the total.
         noise = np.arange(-span, span + 1)
         mass = np.exp(-0.5 * noise**2.0 / variance) * factor[noise % factor.size]
         total = math.fsum(mass.tolist())
-        p = np.exp(-0.5 * (x - shift) ** 2.0 / variance + log_p) / total
-        q = np.exp(-0.5 * x**2.0 / variance + log_q) / total
-        loss = shift * (2.0 * x - shift) / (2.0 * variance) + (log_p - log_q)
+
+        def wave(x: FloatArray) -> FloatArray:
+            return np.asarray(log_factor[x.astype(np.int64) % factor.size])
+
+        x, p, q = self._seen(
+            further, span, lambda x: np.exp(-0.5 * x**2.0 / variance + wave(x)) / total, 1e-305
+        )
+        loss = shift * (2.0 * x - shift) / (2.0 * variance) + (wave(x - shift) - wave(x))
         # The ratio of a log-concave law and its shift increases; so does its running maximum.
         loss = np.maximum.accumulate(loss)
-        keep = (p > 1e-305) | (q > 1e-305)
-        if further:
-            keep |= keep[::-1]
-        most = float(np.abs(loss[keep]).max()) + float(np.abs(log_factor).max())
+        most = float(np.abs(loss).max()) + float(np.abs(log_factor).max())
         # The exponent carries four roundings.
         return Atoms(
-            loss[keep], p[keep], q[keep], 0.0, 0.0, 3.0 * error + 8.0 * reach * reach * U,
+            loss, p, q, 0.0, 0.0, 3.0 * error + 8.0 * reach * reach * U,
             2.0 * error + 12.0 * U * most,
         )  # fmt: skip
 
@@ -173,17 +162,6 @@ class DiscreteGaussianSumPair(AtomicPair):
             f"the loss distribution of {self!r} has more than {MOST_ATOMS} atoms; use"
             " discrete_gaussian_sum_of_vectors, which needs none"
         )
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """Unbounded."""
-        bounded = self.shift == 0 or self.sigma == math.inf
-        return (0.0, 0.0) if bounded else (-math.inf, math.inf)
-
-    @property
-    def is_symmetric(self) -> bool:
-        """True: x ↦ shift - x exchanges the two."""
-        return True
 
 
 @lru_cache(maxsize=64)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from accountant.mechanisms.base import Counted, Mechanism
-from accountant.mechanisms.fields import mechanism_of
+from accountant.mechanisms.fields import Wrapper, mechanism_of
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
@@ -21,7 +21,7 @@ def nothing(relation: NeighbouringRelation) -> Mechanism:
 
 
 @dataclass(frozen=True, repr=False)
-class DominatedBy(Mechanism):
+class DominatedBy(Wrapper):
     """A release that costs at most what a mechanism does, and perhaps less.
 
     Samplers return it where their theorem is an upper bound. Upper ends are the mechanism's; lower
@@ -46,22 +46,13 @@ class DominatedBy(Mechanism):
     """
 
     theorems = ("M1",)
+    wrapped = "mechanism"
     about = "A release that costs at most what a mechanism does, and perhaps less."
 
     mechanism: Mechanism
 
     def __post_init__(self) -> None:
         mechanism_of(self.mechanism)
-
-    @property
-    def relation(self) -> NeighbouringRelation:
-        """That of the mechanism."""
-        return self.mechanism.relation
-
-    @property
-    def covers_removal(self) -> bool:
-        """Whether the mechanism's bound does."""
-        return self.mechanism.covers_removal
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the mechanism's."""
@@ -78,14 +69,6 @@ class DominatedBy(Mechanism):
     def alternatives(self, count: int = 1) -> Iterator[Counted]:
         """Yield those of the mechanism."""
         return self.mechanism.alternatives(count)
-
-    def group(self, size: int) -> DominatedBy:
-        """Return what the mechanism's group dominates."""
-        return DominatedBy(self.mechanism.group(size))
-
-    def under(self, relation: NeighbouringRelation) -> DominatedBy:
-        """Return what the mechanism dominates under another relation."""
-        return DominatedBy(self.mechanism.under(relation))
 
 
 @dataclass(frozen=True, repr=False)

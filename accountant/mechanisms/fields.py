@@ -95,3 +95,32 @@ class BoundedContribution(Mechanism):
     def under(self, relation: NeighbouringRelation) -> Self:
         """Return the same noise on the same contributions under another relation."""
         return replace(self, relation=checks.relation(relation))  # type: ignore[type-var]
+
+
+class Wrapper(Mechanism):
+    """What is made of another mechanism, in the field ``wrapped``, under its relation."""
+
+    wrapped: ClassVar[str] = "base"
+
+    @property
+    def _inner(self) -> Mechanism:
+        return mechanism_of(getattr(self, self.wrapped), self.wrapped)
+
+    @property
+    def relation(self) -> NeighbouringRelation:
+        """That of the mechanism inside."""
+        return self._inner.relation
+
+    @property
+    def covers_removal(self) -> bool:
+        """Whether the bound of the mechanism inside does."""
+        return self._inner.covers_removal
+
+    def group(self, size: int) -> Self:
+        """Return the same of the mechanism inside as seen by a group."""
+        return replace(self, **{self.wrapped: self._inner.group(size)})  # type: ignore[type-var]
+
+    def under(self, relation: NeighbouringRelation) -> Self:
+        """Return the same of the mechanism inside, its bound stated under another relation."""
+        inner = self._inner.under(relation)
+        return replace(self, **{self.wrapped: inner})  # type: ignore[type-var]

@@ -23,7 +23,7 @@ from accountant.relations import NeighbouringRelation
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 WEIGHT = checks.STATED_DELTA.renamed("probabilities", "They are the weights of the mixture")
-SPARSE = 64  # of so many edges one is inverted from afar
+SPARSE = 64  # one edge in this many is inverted from afar
 STEPS = 200
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from accountant import checks
 from accountant._basics.rounding import U, up
 from accountant.errors import UnsupportedError
-from accountant.mechanisms.fields import BoundedContribution, set_fields
-from accountant.pairs.atoms import AtomicPair, Atoms
+from accountant.mechanisms.discrete import IntegerNoise, IntegerPair
+from accountant.pairs.atoms import Atoms
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 
@@ -27,7 +27,7 @@ BITS = 128  # of the fixed-point ratios
 
 
 @dataclass(frozen=True, repr=False)
-class Skellam(BoundedContribution):
+class Skellam(IntegerNoise):
     """Skellam noise on one integer: the difference of two Poisson counts of equal means.
 
     Parameters
@@ -60,19 +60,12 @@ class Skellam(BoundedContribution):
     theorems = ("M21",)
     about = "Skellam noise on one integer: the difference of two Poisson counts of equal means."
 
-    # The ratios I_{k+1}/I_k of successive masses are below one (Theorem M21).
-    is_unimodal = True
+    # The ratios I_{k+1}/I_k of successive masses are below one: unimodal (Theorem M21).
+    numbers = (VARIANCE,)
 
     variance: float
     sensitivity: int = field(default=1, kw_only=True)
     relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
-
-    def __post_init__(self) -> None:
-        set_fields(
-            self,
-            VARIANCE,
-            sensitivity=checks.integer("sensitivity", self.sensitivity, 0, 2**40),
-        )
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the one pair, which is its own reverse by reflection."""
@@ -80,24 +73,14 @@ class Skellam(BoundedContribution):
 
 
 @dataclass(frozen=True)
-class SkellamPair(AtomicPair):
+class SkellamPair(IntegerPair):
     """Skellam laws around ``shift`` and around 0."""
 
     variance: float
     shift: int
 
-    def atoms(self) -> Atoms:
-        """Return one atom for every integer within reach of either centre."""
-        return self._from(0)
-
-    def centred(self) -> Atoms:
-        """Return them with as many integers on the left as on the right: I_k falls with |k|."""
-        return self._from(self.shift)
-
     def _from(self, further: int) -> Atoms:
         variance, shift = self.variance, self.shift
-        if shift == 0:
-            return Atoms(np.zeros(1), np.ones(1), np.ones(1), 0.0, 0.0, 0.0, 0.0)
         if variance < LEAST_VARIANCE:
             return _without_noise(variance, shift, further > 0)
         reach = _reach(variance)
@@ -125,16 +108,6 @@ class SkellamPair(AtomicPair):
         if self.shift == 0 or _is_listed(self.variance, self.shift, order):
             return super().finite_rdp(order)
         return _poisson_rdp(0.5 * self.variance, self.shift, order)
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """Unbounded: the ratio of successive masses falls to 0."""
-        return (0.0, 0.0) if self.shift == 0 else (-math.inf, math.inf)
-
-    @property
-    def is_symmetric(self) -> bool:
-        """True: x ↦ shift - x exchanges the two."""
-        return True
 
 
 def _without_noise(variance: float, shift: int, centred: bool) -> Atoms:

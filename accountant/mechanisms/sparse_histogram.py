@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from accountant import checks
+from accountant._basics.binding import bound
 from accountant._basics.rounding import lift, up
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.mechanisms.base import Mechanism
@@ -16,7 +17,7 @@ from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.hidden_keys import Box, joined, rows_box, turned, weighted_box
 from accountant.mechanisms.laplace import Laplace
 from accountant.mechanisms.shown import NOTHING, hiding
-from accountant.pairs.base import DominatingPair, JointPair, Parts
+from accountant.pairs.base import DominatingPair, Parts
 from accountant.pairs.product import total
 from accountant.relations import NeighbouringRelation
 
@@ -54,7 +55,7 @@ class SparseHistogram(Mechanism):
     max_partitions : int, keyword only
         The largest number of keys of one user, in [1, 2**40].
     minimum : int, optional, keyword only
-        A key also needs so many users, before noise. Raise the threshold by ``minimum - 1``, or
+        A key also needs this many users, before noise. Raise the threshold by ``minimum - 1``, or
         the minimum makes the guarantee worse.
     beside : Mechanism, optional, keyword only
         What else a released key comes with: the noise on a sum of one user's values under one key.
@@ -78,7 +79,7 @@ class SparseHistogram(Mechanism):
     >>> import accountant as ac
     >>> zips = ac.SparseHistogram(ac.Gaussian(6.0), threshold=36.0)
     >>> zips.delta(1.0)
-    2.7165437370899657e-09
+    2.716543737088226e-09
     """
 
     theorems = ("N1", "N10", "N11")
@@ -251,11 +252,7 @@ class SparseHistogram(Mechanism):
             return None
         u, v = min(u_high, most), min(v_high, most)
         old = self._old(max(2 * most - u_low - v_low, 0), 0) + self._shared(s_high)
-        return Box(
-            log.times(u),
-            log.times(v),
-            old,
-        )
+        return Box(log.times(u), log.times(v), old)
 
     def _varied(self, ends: Sequence[tuple[int, int]]) -> Box | None:
         """Return the box of one release with bounded rows or weighted users."""
@@ -298,10 +295,14 @@ class HistogramPair(DominatingPair):
     mechanism: SparseHistogram
     direction: int
 
-    def pld_upper_pair(self, joint: JointPair) -> DominatingPair | None:
+    def pld_upper_pair(self) -> DominatingPair | None:
         """Return the pair of the largest profile, which composes adaptively (Theorem N11)."""
         alone = replace(self.mechanism, adaptive=False)
-        return joint(tuple(((HistogramPair(alone, d), 1),) for d in (0, 1)[: len(alone.pairs())]))
+        ways = range(len(alone.pairs()))
+        found: DominatingPair = bound().joint(
+            tuple(((HistogramPair(alone, way), 1),) for way in ways)
+        )
+        return found
 
     @property
     def infinite_mass(self) -> float:

@@ -16,8 +16,9 @@ from accountant._basics.rounding import U, up
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import set_fields
-from accountant.pairs.atoms import LOOPED, AtomicPair, Atoms
+from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair, Masses
+from accountant.pairs.excess import LOOPED
 from accountant.relations import NeighbouringRelation
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE

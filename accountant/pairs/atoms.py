@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import OrderedDict
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -53,13 +54,10 @@ class AtomicPair(DominatingPair):
         """The atoms, computed once."""
         return self._table
 
-    @property
+    @cached_property
     def support(self) -> tuple[float, float]:
         """The least and the largest finite loss, moved out by the error they carry."""
-        own: dict[str, tuple[float, float]] = self.__dict__
-        if "_ends" not in own:
-            own["_ends"] = self._losses_within()
-        return own["_ends"]
+        return self._losses_within()
 
     def _losses_within(self) -> tuple[float, float]:
         loss, error = self._table.loss, self._table.loss_error
@@ -68,13 +66,10 @@ class AtomicPair(DominatingPair):
             return low, high
         return math.nextafter(low - error, -math.inf), math.nextafter(high + error, math.inf)
 
-    @property
+    @cached_property
     def pure_epsilon(self) -> float:
         """As of every pair, computed once."""
-        own: dict[str, float] = self.__dict__
-        if "_pure" not in own:
-            own["_pure"] = super().pure_epsilon
-        return own["_pure"]
+        return super().pure_epsilon
 
     @property
     def lattice(self) -> tuple[float, float] | None:
@@ -234,7 +229,8 @@ def profile_of_losses(table: Atoms, epsilon: float) -> Bounds:
 
 def _lost(masses: FloatArray, beyond: FloatArray) -> float:
     """Return the sum of masses times ``1 - e^beyond``, where that is positive."""
-    return float(masses @ -np.expm1(np.minimum(beyond, 0.0)))
+    # Not by BLAS, whose threads take longer to wake than the sum takes.
+    return float((masses * -np.expm1(np.minimum(beyond, 0.0))).sum())
 
 
 def _seen(masses: FloatArray) -> FloatArray:
@@ -252,7 +248,7 @@ class _Known(NamedTuple):
 # Losses that one node of a line sums up, at most (it affects speed alone).
 MOST_ON_A_LINE = 64
 # A table with more atoms than this is shared by equal pairs; a smaller one is kept by its pair.
-# This and the next three affect speed and memory alone.
+# This and the next four affect speed and memory alone.
 FEW = 256
 # Shared tables that are kept, in the order of their last use.
 MOST_TABLES = 512
@@ -260,8 +256,6 @@ MOST_TABLES = 512
 MOST_BYTES = 64 * 2**20
 # Divergences that are kept with a table.
 MOST_ORDERS = 512
-# Losses up to which a sample of them is mapped by a loop, which is faster than arrays.
-LOOPED = 8
 # Losses up to which a common spacing is looked for.
 FEW_SPACED = 64
 # Steps of a common spacing that the losses may span.

@@ -1,8 +1,8 @@
 """Ordered dominating pairs, and the capabilities that a pair offers to an analysis.
 
 A :class:`DominatingPair` (P, Q) bounds one direction of a mechanism. It implements one or more of
-the capabilities below. An analysis checks for the one it needs (:func:`has_pld`, :func:`has_rdp`,
-:func:`has_profile`), and :class:`~accountant.errors.UnsupportedError` names what is missing.
+the capabilities below. An analysis checks for the one it needs (:func:`offers`), and
+:class:`~accountant.errors.UnsupportedError` names what is missing.
 
 ====================  ==========================================================================
 ``rdp``               the Rényi curve: an upper bound on D_α(P‖Q) at every real α > 1
@@ -19,8 +19,7 @@ A user-defined mechanism needs only one of the first five.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeAlias, TypeGuard
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -35,8 +34,6 @@ from accountant.search import DOUBLES, bisect
 Parts: TypeAlias = "tuple[tuple[DominatingPair, int], ...]"
 # One entry for every direction of every alternative; the worst answer is the result.
 Problems: TypeAlias = "tuple[Parts, ...]"
-# Computes one pair with a loss distribution from the answers to several problems.
-JointPair: TypeAlias = "Callable[[Problems], DominatingPair]"
 
 
 class GaussianPart(NamedTuple):
@@ -112,7 +109,7 @@ class Atoms(NamedTuple):
     relative_error, loss_error : float
         As in :class:`Masses`.
     absolute_error : float
-        What underflow adds to the error of a mass, and at most so much mass is not listed.
+        What underflow adds to the error of a mass. No more mass than that is not listed.
     """
 
     loss: FloatArray
@@ -220,11 +217,11 @@ class DominatingPair:
         """
         return False
 
-    def pld_upper_pair(self, joint: JointPair) -> DominatingPair | None:
+    def pld_upper_pair(self) -> DominatingPair | None:
         """Return a dominating pair with a loss distribution, for a pair that has none itself.
 
-        None if none is known. ``joint`` computes it from the answers to problems. The Rényi curve
-        may be sharper than that pair, so the analysis uses both.
+        None if none is known. The Rényi curve may be sharper than that pair, so the analysis uses
+        both.
         """
         return None
 
@@ -293,43 +290,19 @@ class DominatingPair:
         return None
 
 
-class HasPLD(Protocol):
-    """A pair with a privacy loss distribution."""
-
-    def masses(self, edges: FloatArray) -> Masses:
-        """Return the masses of the cells between increasing ``edges`` of the loss."""
+def offers(pair: DominatingPair, capability: str) -> bool:
+    """Tell whether a pair has a capability: a method of this name that is its own."""
+    return getattr(type(pair), capability) is not getattr(DominatingPair, capability)
 
 
-class HasRDP(Protocol):
-    """A pair with a Rényi curve."""
-
-    def rdp(self, order: float) -> float:
-        """Return an upper bound on the Rényi divergence at ``order`` > 1."""
-
-    def finite_rdp(self, order: float) -> float:
-        """Return the same for the finite losses alone."""
-
-
-class HasProfile(Protocol):
-    """A pair with a privacy profile in closed form."""
-
-    def profile(self, epsilon: float) -> Bounds:
-        """Bracket the profile at any real ``epsilon``."""
-
-
-def has_pld(pair: DominatingPair) -> TypeGuard[HasPLD]:
+def has_pld(pair: DominatingPair) -> bool:
     """Tell whether a pair has a privacy loss distribution."""
-    return type(pair).masses is not DominatingPair.masses
+    return offers(pair, "masses")
 
 
-def has_rdp(pair: DominatingPair) -> TypeGuard[HasRDP]:
+def has_rdp(pair: DominatingPair) -> bool:
     """Tell whether a pair has a Rényi curve."""
-    return type(pair).rdp is not DominatingPair.rdp
-
-
-def has_profile(pair: DominatingPair) -> TypeGuard[HasProfile]:
-    """Tell whether a pair has a privacy profile in closed form."""
-    return type(pair).profile is not DominatingPair.profile
+    return offers(pair, "rdp")
 
 
 def gaussian_part(pair: DominatingPair) -> GaussianPart:

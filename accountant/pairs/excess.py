@@ -145,7 +145,7 @@ def divergence(excess: float, order: float) -> float:
     return up(lift(math.log1p(excess) / (order - 1.0)), 32.0)
 
 
-# So few losses are mapped by a loop, which is faster than arrays.
+# Up to this many losses are mapped by a loop, which is then faster than arrays.
 LOOPED = 8
 
 

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from accountant._basics.binding import bound
 from accountant._basics.rounding import sum_up, times_up, up
-from accountant.pairs.base import DominatingPair, JointPair, Parts, Problems, has_pld
+from accountant.pairs.base import DominatingPair, Parts, Problems, has_pld
 
 
 def total(terms: Iterable[tuple[float, int]]) -> float:
@@ -67,9 +68,9 @@ class ProductPair(DominatingPair):
     parts: Parts
     problems: Problems
 
-    def pld_upper_pair(self, joint: JointPair) -> DominatingPair | None:
+    def pld_upper_pair(self) -> DominatingPair | None:
         """Return the pair of the joint profile, when all have a loss distribution (Theorem E1)."""
-        return _joint(joint, self.problems, (pair for pair, _ in self.parts))
+        return _joint(self.problems, (pair for pair, _ in self.parts))
 
     @property
     def support(self) -> tuple[float, float]:
@@ -122,9 +123,9 @@ class WorstPair(DominatingPair):
     choices: tuple[DominatingPair, ...]
     problems: Problems
 
-    def pld_upper_pair(self, joint: JointPair) -> DominatingPair | None:
+    def pld_upper_pair(self) -> DominatingPair | None:
         """Return the pair of the largest profile, when all have a loss distribution (E1)."""
-        return _joint(joint, self.problems, self.choices)
+        return _joint(self.problems, self.choices)
 
     @property
     def support(self) -> tuple[float, float]:
@@ -178,12 +179,10 @@ def worst(pairs: Iterable[DominatingPair], problems: Problems) -> DominatingPair
     return found[0] if len(found) == 1 else WorstPair(tuple(found), problems)
 
 
-def _joint(
-    joint: JointPair, problems: Problems, pairs: Iterable[DominatingPair]
-) -> DominatingPair | None:
+def _joint(problems: Problems, pairs: Iterable[DominatingPair]) -> DominatingPair | None:
     """Return the pair made of the answers to the problems, when every pair has a loss law."""
     if not problems:
         return None
-    if all(has_pld(pair) or pair.pld_upper_pair(joint) is not None for pair in pairs):
-        return joint(problems)
-    return None
+    known = all(has_pld(pair) or pair.pld_upper_pair() is not None for pair in pairs)
+    found: DominatingPair | None = bound().joint(problems) if known else None
+    return found

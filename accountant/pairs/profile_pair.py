@@ -16,6 +16,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
 from accountant.errors import UnsupportedError
 from accountant.pairs.atoms import AtomicPair, Atoms
@@ -82,22 +83,20 @@ class ProfilePair(AtomicPair):
 
     def atoms(self) -> Atoms:
         """Return the atoms of the convex hull of the values found."""
+        points = self._points()
+        kept, slope, rows = _changes([(Fraction(0), Fraction(1), 0.0), *points])
+        # Nothing is known at any ε: all mass is at infinity, but the table must not be empty.
+        table = np.array(rows or [(0.0, 2.0**-60, 2.0**-60)])
+        lost = max(float(1 - slope), 0.0)
+        return _atoms(table, float(kept[-1][1]), lost, points[-1][2])
+
+    def _points(self) -> list[Point]:
+        """Return e^ε, the bound on the profile, and ε, from ε = 0 on."""
         grid, values = self._values()
-        points = [(Fraction(0), Fraction(1), 0.0)]
-        points += [
+        return [
             (Fraction(math.exp(x)), Fraction(min(h, 1.0)), x)
             for x, h in zip(grid, values, strict=True)
         ]
-        kept = lower_hull(points)
-        slopes = [(a[1] - b[1]) / (b[0] - a[0]) for a, b in pairwise(kept)]
-        q = [before - after for before, after in pairwise([*slopes, Fraction(0)])]
-        rows = [(x[2], w * x[0], w) for x, w in zip(kept[1:], q, strict=True) if w > 0]
-        # Nothing is known at any ε: all mass is at infinity, but the table must not be empty.
-        rows = rows or [(0.0, Fraction(2.0**-60), Fraction(2.0**-60))]
-        loss, p, q_mass = (np.array([float(row[i]) for row in rows]) for i in range(3))
-        infinite, lost = float(kept[-1][1]), float(1 - slopes[0])
-        error = 8.0 * U * (1.0 + grid[-1])
-        return Atoms(loss, p, q_mass, infinite, max(lost, 0.0), 8.0 * U, error)
 
     def _values(self) -> tuple[list[float], list[float]]:
         """Return points from 0 on, and bounds on the profile there."""
@@ -179,27 +178,28 @@ class TwoSidedPair(ProfilePair):
 
     def atoms(self) -> Atoms:
         """Return atoms at ±ε for the changes of slope, and the rest at 0."""
-        grid, values = self._values()
-        points = [
-            (Fraction(math.exp(x)), Fraction(min(h, 1.0)), x)
-            for x, h in zip(grid, values, strict=True)
-        ]
-        kept = lower_hull([_lowered(points), *points[1:]])
-        slopes = [(a[1] - b[1]) / (b[0] - a[0]) for a, b in pairwise(kept)]
-        slopes.append(Fraction(0))
-        q = [before - after for before, after in pairwise(slopes)]
-        rows = [(x[2], w * x[0], w) for x, w in zip(kept[1:], q, strict=True) if w > 0]
-        upper = [tuple(float(entry) for entry in row) for row in rows]
+        points = self._points()
+        kept, _, upper = _changes([_lowered(points), *points[1:]])
         zero = float(_rest(kept))
-        table = np.array(
-            [(-loss, below, above) for loss, above, below in reversed(upper)]
-            + [(0.0, zero, zero)]
-            + upper
-        )
+        lower = [(-loss, below, above) for loss, above, below in reversed(upper)]
         infinite = float(kept[-1][1])
-        error = 8.0 * U * (1.0 + grid[-1])
-        loss, p, q_mass = (table[:, column].copy() for column in range(3))
-        return Atoms(loss, p, q_mass, infinite, infinite, 8.0 * U, error)
+        return _atoms(
+            np.array([*lower, (0.0, zero, zero), *upper]), infinite, infinite, points[-1][2]
+        )
+
+
+def _changes(points: list[Point]) -> tuple[list[Point], Fraction, list[tuple[float, float, float]]]:
+    """Return the hull of points, minus its first slope, and losses and masses of its changes."""
+    kept = lower_hull(points)
+    slopes = [(a[1] - b[1]) / (b[0] - a[0]) for a, b in pairwise(kept)] + [Fraction(0)]
+    q = [before - after for before, after in pairwise(slopes)]
+    rows = [(x[2], float(w * x[0]), float(w)) for x, w in zip(kept[1:], q, strict=True) if w > 0]
+    return kept, slopes[0], rows
+
+
+def _atoms(table: FloatArray, infinite: float, lost: float, farthest: float) -> Atoms:
+    loss, p, q = (table[:, column].copy() for column in range(3))
+    return Atoms(loss, p, q, infinite, lost, 8.0 * U, 8.0 * U * (1.0 + farthest))
 
 
 def _lowered(points: list[Point]) -> Point:

@@ -18,7 +18,7 @@ from accountant._basics.rounding import U
 from accountant.bounds import Bounds
 from accountant.errors import PrecisionError
 from accountant.pairs.atoms import AtomicPair, Atoms
-from accountant.pairs.base import DominatingPair, has_profile
+from accountant.pairs.base import DominatingPair, offers
 from accountant.sampling.allocation_pair import atoms_of
 from accountant.sampling.allocation_table import (
     Table,
@@ -146,7 +146,7 @@ class MechanismPair(AtomicPair):
         """Bracket H(ε) of the pair itself."""
         found = self._at(epsilon, _FIRST)
         single = self.reverse if self.add else self.one
-        if found.upper > _LARGE and has_profile(single):
+        if found.upper > _LARGE and offers(single, "profile"):
             # Few runs: not telling which it was only hides (joint convexity).
             upper = min(float(found.upper), float(single.profile(epsilon).upper))
             found = Bounds(min(float(found.lower), upper), upper)

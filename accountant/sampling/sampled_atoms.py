@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import TINY, U, lift, product_up, up
-from accountant.pairs.atoms import LOOPED, AtomicPair, Atoms
+from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
-from accountant.pairs.excess import loss_of_sample, loss_of_the_rest, one_loss_of_sample
+from accountant.pairs.excess import LOOPED, loss_of_sample, loss_of_the_rest, one_loss_of_sample
 
 Curve: TypeAlias = Callable[[float], float]
 # The largest integer order of an amplified curve.

@@ -15,7 +15,6 @@ from accountant.pairs.atoms import AtomicPair
 from accountant.pairs.base import (
     DominatingPair,
     GaussianMixture,
-    JointPair,
     Masses,
     has_pld,
     has_rdp,
@@ -86,9 +85,9 @@ class SampledCurve(DominatingPair):
         """What of it the inner pair did not list."""
         return 0.0 if self.add else product_up(self.q, self.inner.left_out)
 
-    def pld_upper_pair(self, joint: JointPair) -> DominatingPair | None:
+    def pld_upper_pair(self) -> DominatingPair | None:
         """Return the sample of the inner one, which serves both directions (Theorem E1)."""
-        inner = self.inner.pld_upper_pair(joint)
+        inner = self.inner.pld_upper_pair()
         return inner and sampled(inner, self.q, inner if self.add else None)
 
     @property

@@ -34,7 +34,7 @@ def test_the_bracket_is_that_of_the_worse_direction(name, delta):
 
 def solvers(rows):
     one = composition(rows)
-    return [solver(parts, None) for parts in one.profile().problems]
+    return [solver(parts) for parts in one.profile().problems]
 
 
 def test_one_line_serves_both_directions(monkeypatch):

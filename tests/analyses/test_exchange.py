@@ -7,7 +7,7 @@ force in ball arithmetic.
 import pytest
 
 import accountant as ac
-from accountant.analyses.exchange import ExchangeContour
+from accountant.analyses.gaussian_mixtures import ExchangeContour
 from accountant.analyses.solvers import Grid
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.exchange_pair import ExchangePair
@@ -87,12 +87,7 @@ def test_two_steps_are_enclosed(distance, q, epsilon):
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("distance", "q", "steps", "delta"),
-    [
-        (1.0, 1e-3, 10, 1e-4),
-        (4.0, 1e-3, 8, 3e-4),
-        (2.0, 0.01, 20, 1e-5),
-        (0.3, 0.02, 16, 1e-3),
-    ],
+    [(1.0, 1e-3, 10, 1e-4), (4.0, 1e-3, 8, 3e-4), (2.0, 0.01, 20, 1e-5), (0.3, 0.02, 16, 1e-3)],
 )
 def test_few_steps_are_enclosed(distance, q, steps, delta):
     asked = solver(distance, q, steps)

@@ -9,8 +9,7 @@ import pytest
 
 import accountant as ac
 from accountant.analyses.dispatch import solver
-from accountant.analyses.gaussian_mixtures import MixtureContour
-from accountant.analyses.shift_cuts import covers
+from accountant.analyses.gaussian_mixtures import Contour, covers
 from accountant.analyses.solvers import Grid
 from accountant.pairs.base import GaussianMixture
 from accountant.sampling.fixed_size import WithReplacementSampled
@@ -71,7 +70,7 @@ def test_contour_and_grid_agree(seed):
             part = pair.gaussian_mixture
             if part is None or not covers(part):
                 continue
-            one = one_way(pair, steps, delta, MixtureContour)
+            one = one_way(pair, steps, delta, Contour)
             two = one_way(pair, steps, delta, Grid)
             assert max(one.lower, two.lower) <= min(one.upper, two.upper)
 
@@ -80,7 +79,7 @@ def test_the_roundings_of_weights_are_inside():
     """The exact binomial law: weights as fractions lie between those handed to the core."""
     q, records, steps, delta = 0.003, 12, 5000, 1e-7
     for pair in user(q, 1.3, records).pairs():
-        contour = MixtureContour(((pair, steps),))
+        contour = Contour(((pair, steps),))
         (cut,) = contour._cut(delta)
         p = Fraction(q)
         exact = [
@@ -119,7 +118,7 @@ def test_shifts_left_out_count():
         assert bounds.upper - bounds.lower >= 0.9 * loose.missing
 
 
-class Alone(MixtureContour):
+class Alone(Contour):
     """Without the grid, which does not know of the shifts that these pairs leave out."""
 
     def _narrowed(self, found, **question):
@@ -215,8 +214,8 @@ def test_epsilon_zero_and_infinity():
 
 def test_what_is_chosen():
     pair = user(0.01, 1.0, 4).pairs()[0]
-    assert isinstance(solver(((pair, 2),), None), MixtureContour)
-    assert isinstance(solver(((pair, 1),), None), MixtureContour)
+    assert isinstance(solver(((pair, 2),)), Contour)
+    assert isinstance(solver(((pair, 1),)), Contour)
 
 
 @pytest.mark.slow

@@ -11,8 +11,8 @@ import pytest
 import accountant as ac
 from accountant.analyses import gaussian_mixtures
 from accountant.analyses.dispatch import solver
-from accountant.analyses.gaussian_mixtures import MixedContour, fits
-from accountant.analyses.solvers import Contour, Grid
+from accountant.analyses.gaussian_mixtures import Contour, fits
+from accountant.analyses.solvers import Grid
 from accountant.composition.problems import problems_of
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.mechanisms.mixture import MixturePair
@@ -48,7 +48,7 @@ COMPOSITIONS = {
 @pytest.mark.long(keep=4)
 @pytest.mark.parametrize("mechanism", COMPOSITIONS.values(), ids=COMPOSITIONS)
 def test_compositions_are_narrow_without_a_grid(mechanism, monkeypatch):
-    monkeypatch.setattr(MixedContour, "_narrowed", lambda _, found, **question: found)
+    monkeypatch.setattr(Contour, "_narrowed", lambda _, found, **question: found)
     for delta in (1e-6, 1e-10):
         bounds = mechanism.epsilon_bounds(delta)
         assert 0.0 < bounds.upper - bounds.lower <= 1e-9 * bounds.upper
@@ -57,7 +57,7 @@ def test_compositions_are_narrow_without_a_grid(mechanism, monkeypatch):
         assert back.upper - back.lower <= 1e-7 * back.upper
 
 
-class Alone(MixedContour):
+class Alone(Contour):
     """Without the grid, which would hide what the contour misses."""
 
     def _narrowed(self, found, **question):
@@ -212,11 +212,11 @@ def test_what_is_chosen():
     sampled, plain = ac.PoissonSampled(ac.Gaussian(1.0), 0.1), ac.Gaussian(3.0)
     for mechanism in (mixture + other, mixture + sampled, 3 * mixture + plain + sampled):
         for parts in problems_of(mechanism):
-            assert type(solver(parts, None)) is MixedContour
+            assert type(solver(parts)) is Contour
     for parts in problems_of(plain + sampled):
-        assert type(solver(parts, None)) is Contour
+        assert type(solver(parts)) is Contour
     for parts in problems_of(mixture + ac.Laplace(3.0)):
-        assert type(solver(parts, None)) is not MixedContour
+        assert type(solver(parts)) is not Contour
 
 
 def test_one_direction_only():

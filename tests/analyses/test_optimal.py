@@ -45,10 +45,7 @@ def rational_profile(ratio, delta, k, gamma):
     """Σ (P - γQ)₊ of k runs with e^ε = ratio, all rational."""
     p, finite = ratio / (1 + ratio), (1 - delta) ** k
     total = sum(
-        max(
-            math.comb(k, i) * (p ** (k - i) * (1 - p) ** i - gamma * p**i * (1 - p) ** (k - i)),
-            0,
-        )
+        max(math.comb(k, i) * (p ** (k - i) * (1 - p) ** i - gamma * p**i * (1 - p) ** (k - i)), 0)
         for i in range(k + 1)
     )
     return 1 - finite + finite * total

@@ -1,51 +1,57 @@
 """The worst of several problems: how few of them are solved in full."""
 
+import math
+
 import pytest
 
 import accountant as ac
 from accountant.analyses import dispatch, profile
 from accountant.analyses.pld.composed_law import ComposedLaw
+from accountant.analyses.solver import Question, Solver
 from accountant.bounds import Bounds
 
 
-class Problem:
+class Problem(Solver):
     """Knows its answer, a quick bound on it, and how often it was asked."""
 
+    largest_loss = math.inf
+
     def __init__(self, answer, slack):
-        self.answer, self.slack, self.asked = answer, slack, 0
-        self.parts = ()
+        super().__init__(())
+        self.known, self.slack, self.asked = answer, slack, 0
 
-    def ask(self):
+    def answer(self, asked):
         self.asked += 1
-        return Bounds(self.answer * (1.0 - 1e-6), self.answer)
+        return Bounds(self.known * (1.0 - 1e-6) if asked.both else 0.0, self.known)
 
-    def quick(self):
-        return self.answer * (1.0 + self.slack)
-
-
-def worst(problems):
-    return profile._worst(problems, lambda one: one.ask(), lambda one: one.quick())
+    def quick(self, asked):
+        return self.known * (1.0 + self.slack)
 
 
-def test_the_worst_of_many_problems_is_solved_first_and_most_others_are_not():
+@pytest.fixture
+def worst(monkeypatch):
+    monkeypatch.setattr(profile, "_solvers", tuple)
+    return lambda problems, *, both=True: profile._worst(problems, Question("delta", 1.0, both))
+
+
+def test_the_worst_of_many_problems_is_solved_first_and_most_others_are_not(worst):
     problems = [Problem(1.0 + i / 100.0, 1e-3) for i in range(30)]
     assert worst(problems).upper == 1.29
     assert sum(one.asked for one in problems) == 1
 
 
-def test_a_quick_bound_that_decides_nothing_leaves_all_of_them():
+def test_a_quick_bound_that_decides_nothing_leaves_all_of_them(worst):
     problems = [Problem(1.0 + i / 100.0, 1.0) for i in (2, 0, 1)]
     assert worst(problems) == Bounds(1.02 * (1.0 - 1e-6), 1.02)
     assert [one.asked for one in problems] == [1, 1, 1]
 
 
-def test_a_problem_below_the_upper_end_is_left_out_where_no_lower_end_is_asked_for():
+def test_a_problem_below_the_upper_end_is_left_out_where_no_lower_end_is_asked_for(worst):
     problems = [Problem(1.0, 0.0), Problem(1.0 - 5e-7, 1e-7)]
     assert worst(problems).upper == 1.0
     assert [one.asked for one in problems] == [1, 1]
     problems = [Problem(1.0, 0.0), Problem(1.0 - 5e-7, 1e-7)]
-    found = profile._worst_upper(problems, lambda one: one.ask().upper, lambda one: one.quick())
-    assert found == 1.0
+    assert worst(problems, both=False).upper == 1.0
     assert [one.asked for one in problems] == [1, 0]
 
 

@@ -9,7 +9,6 @@ import pytest
 import accountant as ac
 from accountant.analyses import pld, renyi_conversion
 from accountant.analyses.dispatch import solver
-from accountant.analyses.profile import joint_pair
 from accountant.analyses.solvers import Grid
 from accountant.composition.problems import counted_alternatives, directions
 from accountant.errors import PrecisionError, UnsupportedError
@@ -78,7 +77,7 @@ def check_gaussians(seed):
     """Contour, closed form and grid, each direction, ε and δ, and Rényi above them all."""
     mechanism, delta = mixed(seed, (gaussian, sampled))
     for parts in directions(counted_alternatives(mechanism)[0]):
-        exact = solver(parts, joint_pair)
+        exact = solver(parts)
         assert not isinstance(exact, Grid)
         epsilon = ordered(exact.epsilon_bounds(delta))
         assert epsilon.lower <= renyi_conversion.epsilon_upper(parts, delta)
@@ -110,7 +109,7 @@ def check_others(seed):
                 assert back is None or back.upper >= delta
         with contextlib.suppress(UnsupportedError):
             assert found.lower <= renyi_conversion.epsilon_upper(parts, delta)
-        chosen = ordered(solver(parts, joint_pair).epsilon_bounds(delta))
+        chosen = ordered(solver(parts).epsilon_bounds(delta))
         assert overlap(chosen, found)
 
 

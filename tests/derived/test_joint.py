@@ -41,10 +41,7 @@ def test_discrete_laplace_noise_on_two_integers_is_dominated_by_one(rate, shifts
 
 # One sample, several releases.
 
-INNER = [
-    ((0.5, 1), (0.8, 2)),
-    ((0.2, 3), (0.4, 1)),
-]
+INNER = [((0.5, 1), (0.8, 2)), ((0.2, 3), (0.4, 1))]
 
 
 @pytest.mark.long(keep=1)

@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 
 from accountant.derived import report_sum
-from accountant.derived.report_sum import (
-    MOST_NUMBERS,
-    MOST_TERMS,
-    _numbers,
-    are_few,
-    excess_of_few,
-)
+from accountant.derived.report_sum import MOST_NUMBERS, MOST_TERMS, _numbers, are_few, excess_of_few
 
 
 def exact(values, masses, count):

@@ -115,10 +115,7 @@ def test_errors_in_fractions(name):
             decoder[t][i] = (Fraction(i <= t) - rest) / rows[i][i]
     squares = [sum(x * x for x in row) for row in decoder]
     mean, most = sum(squares) / steps, max(squares)
-    for found, truth in (
-        (strategy.rms_error_bounds(), mean),
-        (strategy.max_error_bounds(), most),
-    ):
+    for found, truth in ((strategy.rms_error_bounds(), mean), (strategy.max_error_bounds(), most)):
         assert Fraction(found.lower) ** 2 <= truth <= Fraction(found.upper) ** 2
         assert found.width <= 1e-11 * found.upper
 

@@ -54,11 +54,7 @@ SINGLE = (
 PLANS = (
     (lambda: 2 * of(G, 15, 95, 5), 0.8, 5.4479646670891e-6),
     (lambda: 10 * of(G, 10, 60), 1.0, 1.0981048091928e-4),
-    (
-        lambda: of(G, 20, 130, 4) + of(G, 25, 170, 2, 3) + ac.Gaussian(20.0),
-        1.0,
-        2.7195339690324e-8,
-    ),
+    (lambda: of(G, 20, 130, 4) + of(G, 25, 170, 2, 3) + ac.Gaussian(20.0), 1.0, 2.7195339690324e-8),
     (lambda: of(G, 17.378, 111.55, 10) + ac.Gaussian(5.4953), 1.5, 9.9901957652489e-10),
     (lambda: 52 * of(G, 40, 250, 3), 2.0, 3.7561368100676e-8),
 )
@@ -321,16 +317,8 @@ def test_the_smallest_laws_have_no_infinite_loss_in_one_direction():
         (lambda: of(G, 1.0, 5.0, max_rows=3), ac.UnsupportedError, "max_rows"),
         (lambda: of(DL, 1.0, 5.0, 2, max_rows=3), ac.DomainError, "max_partitions"),
         (lambda: of(DL, 1.0, 5.0, max_rows=3, minimum=2), ac.UnsupportedError, "max_rows"),
-        (
-            lambda: of(DL, 1.0, 5.0, max_rows=3, relation=REPLACE),
-            ac.UnsupportedError,
-            "max_rows",
-        ),
-        (
-            lambda: of(G, 1.0, 5.0, beside=G(1.0, relation=REPLACE)),
-            ac.UnsupportedError,
-            "beside",
-        ),
+        (lambda: of(DL, 1.0, 5.0, max_rows=3, relation=REPLACE), ac.UnsupportedError, "max_rows"),
+        (lambda: of(G, 1.0, 5.0, beside=G(1.0, relation=REPLACE)), ac.UnsupportedError, "beside"),
         (lambda: of(G, 1.0, 5.0).group(2), ac.UnsupportedError, "group of users"),
         (lambda: of(G, 6.0, 36.0).mu(), ac.UnsupportedError, "Gaussian"),
     ],

@@ -11,11 +11,7 @@ import pytest
 
 import accountant as ac
 from accountant._basics.rounding import U
-from accountant.pairs.excess import (
-    loss_of_sample,
-    loss_of_sample_inverse,
-    one_loss_of_sample,
-)
+from accountant.pairs.excess import loss_of_sample, loss_of_sample_inverse, one_loss_of_sample
 
 PROBABILITIES = [5e-324, 1e-300, 1e-100, 1e-8, 0.01, 0.3, 0.5, math.nextafter(0.5, 1.0), 0.7]
 PROBABILITIES += [0.99, 1 - 1e-8, 1 - 1e-12, 1 - 2.0**-52, 1 - 2.0**-53]

@@ -199,7 +199,7 @@ void acct_profile(ptrdiff_t count, const double *b, double first, double spacing
         decay[i] = exp(-tilt * (i * spacing));
         shrink[i] = exp(-(i * spacing));
     }
-    acct_profile_sums s = {0.0, 0.0, 0.0, 0.0, 0.0};
+    acct_profile_sums s = {0.0, 0.0, 0.0, 0.0};
     /* Blocks are added with compensation: no error grows with their number. */
     acct_sum blocks = {0.0, 0.0};
     for (ptrdiff_t from = 0; from < count; from += BLOCK) {
@@ -209,12 +209,11 @@ void acct_profile(ptrdiff_t count, const double *b, double first, double spacing
         const int size = count - from < BLOCK ? (int)(count - from) : BLOCK;
         double value = 0.0;
         for (int i = 0; i < size; i++) {
-            const double e = base * decay[i], f = x * shrink[i];
-            /* 1 - f without cancellation where v is small */
+            const double e = base * decay[i];
+            /* 1 - e^-v_j without cancellation where v is small */
             const double g = one + x * (1.0 - shrink[i]), w = e * g;
             const double m = b[from + i] > 0.0 ? b[from + i] : 0.0;
             value += m * w;
-            s.slope += m * e * f;
             s.gross += m * e;
             s.square += w * w;
             if (w > s.most) s.most = w;

@@ -52,7 +52,6 @@ void acct_spectrum_power(ptrdiff_t count, const double *z, unsigned long long po
  * weights w_j = e^{-tilt (v_j - first)} (1 - e^{-v_j}). */
 typedef struct acct_profile_sums {
     double value;  /* sum of b_j w_j, each rounding at most 4e-13 of its gross */
-    double slope;  /* sum of b_j e^{-tilt (v_j - first) - v_j} */
     double gross;  /* sum of b_j e^{-tilt (v_j - first)} */
     double square; /* sum of w_j^2 */
     double most;   /* largest w_j */

@@ -118,9 +118,7 @@ def largest_losses(history: Steps) -> FloatArray:
 
 
 def _by_mechanism(
-    history: Steps,
-    measure: Callable[[Sequence[DominatingPair]], float],
-    gaussian: float,
+    history: Steps, measure: Callable[[Sequence[DominatingPair]], float], gaussian: float
 ) -> FloatArray:
     """Return what ``measure`` says of each entry's pairs, and ``gaussian`` for Gaussian steps."""
     known: dict[Mechanism, float] = {}

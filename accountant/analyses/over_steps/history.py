@@ -132,7 +132,7 @@ def monotone(curve: FloatArray) -> None:
     np.copyto(curve, np.minimum.accumulate(curve[::-1])[::-1])
 
 
-# Beyond so many different steps their parameters are rounded (Theorem L8) to keep the work bounded.
+# Beyond this many different steps their parameters are rounded (Theorem L8): less work, wider.
 MAX_DISTINCT = 200
 WORKERS = 2
 

@@ -3,11 +3,10 @@
 ``upper`` plans a grid and gives an upper end; ``composed`` gives both ends of a bracket, on finer
 grids until they meet. Both use ``loss_grid`` (two distributions that enclose one part),
 ``spacings`` and ``saddle_point`` (the choice of the grid), and ``composed_law`` and ``fft`` (the
-composition). ``questions`` asks one of them.
+composition).
 """
 
-from accountant.analyses.pld.composed import Composed
-from accountant.analyses.pld.questions import delta_bounds, epsilon_bounds
+from accountant.analyses.pld.composed import Composed, delta_bounds, epsilon_bounds
 from accountant.analyses.pld.upper import TooWide
 
 __all__ = ["Composed", "TooWide", "delta_bounds", "epsilon_bounds"]

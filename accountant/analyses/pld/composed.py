@@ -8,37 +8,28 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Sequence
 
 from accountant.analyses.pld.composed_law import ComposedLaw
 from accountant.analyses.pld.loss_grid import largest_loss
-from accountant.analyses.pld.upper import TARGET, Question, TooWide, UpperEnds
+from accountant.analyses.pld.upper import MEMORY_CAP, TARGET, Aim, TooWide, UpperEnds
 from accountant.bounds import Bounds
 from accountant.checks import EPSILON, real
 from accountant.environment import to_nearest
 from accountant.errors import PrecisionError
+from accountant.pairs.base import DominatingPair
 
-# Grids that are tried for one bracket at most.
-MOST_GRIDS = 5
-# The width falls like the square of the spacing: the next grid aims at this share of what does.
-AIM = 0.8
-# The next spacing is at least and at most these shares of the last.
-LEAST_SHARE = 0.125
-MOST_SHARE = 0.7
-# A width that fell by less than this power of the spacing is left as it is: a grid that would do
-# takes seconds.
-STEADY = 1.5
-# Where a grid of more points would be needed, which takes half a second, none is tried.
+# Grids that are tried for one bracket at most, each twice as fine: its width falls to a quarter,
+# or to a half where losses between knots have no density. It affects lower ends alone.
+MOST_GRIDS = 3
+# Points beyond which no finer grid is tried: it would take half a second.
 LONG = 2**20
-# Nor are grids of more points than this whose bracket is at most NEARLY times as wide as wanted.
-HUGE = 2**19
-NEARLY = 5.0
 
 
 class Composed(UpperEnds):
     """Brackets of the privacy profile of a composition of dominating pairs.
 
-    Parameters are those of :class:`UpperEnds`; ``tolerance`` is the width of a bracket. A grid of
-    half a million points is not refined where the bracket is within five times the tolerance.
+    Parameters are those of :class:`UpperEnds`; ``tolerance`` is the width of a bracket.
     """
 
     @to_nearest
@@ -91,24 +82,18 @@ class Composed(UpperEnds):
             return Bounds(0.0, 0.0)
         return self._bracket(self._about_epsilon(delta))
 
-    def _bracket(self, asked: Question) -> Bounds:
+    def _bracket(self, asked: Aim) -> Bounds:
         """Refine the grid of the upper end until the lower one is near."""
         upper, one = self._upper(asked)
-        known, before, share = Bounds(0.0, upper), math.inf, 1.0
+        known = Bounds(0.0, upper)
         for _ in range(MOST_GRIDS):
             known = self._read(asked, one).intersection(known)
             excess = self._excess(asked, one, known)
-            if excess <= (NEARLY if one.size > HUGE else 1.0):
+            if excess <= 1.0:
                 return known
-            wanted = AIM / math.sqrt(excess) if excess < math.inf else 0.0
-            # Losses between knots have no density: the width falls like the spacing, if at all.
-            slowly = before < math.inf and excess > before * share**STEADY
-            if slowly or not one.size <= wanted * LONG:
-                break
-            before, share = excess, min(max(wanted, LEAST_SHARE), MOST_SHARE)
             last = one.plan.spacing
-            spacing = self._spacings.fitted(last * share)
-            if not spacing < last:
+            spacing = self._spacings.fitted(0.5 * last)
+            if not (2 * one.size <= LONG and spacing < last):
                 break
             try:
                 one = self._law(asked, one.plan._replace(spacing=spacing), last)
@@ -121,16 +106,16 @@ class Composed(UpperEnds):
             known,
         )
 
-    def _read(self, asked: Question, one: ComposedLaw) -> Bounds:
+    def _read(self, asked: Aim, one: ComposedLaw) -> Bounds:
         upper, lower = asked.upper(one, self._tolerance), 0.0
         with contextlib.suppress(PrecisionError):  # the round-off of the lower law exceeds it
             if asked.name == "delta":
                 lower = one.delta_lower(asked.at)
             else:
-                lower = one.epsilon_lower(asked.at, 1e-3 * self._tolerance * asked.scale)
+                lower = one.epsilon_lower(asked.at, 1e-6 * self._tolerance * asked.scale)
         return Bounds(min(lower, upper), upper)
 
-    def _excess(self, asked: Question, one: ComposedLaw, known: Bounds) -> float:
+    def _excess(self, asked: Aim, one: ComposedLaw, known: Bounds) -> float:
         """Return how many times as wide a bracket is as it may be."""
         lower, upper = float(known.lower), float(known.upper)
         if lower == upper:
@@ -146,3 +131,27 @@ class Composed(UpperEnds):
             return math.inf
         size = max(upper, 0.01 * asked.saddle.spread)
         return max(upper - lower, 0.0) / (size * self._tolerance)
+
+
+@to_nearest
+def delta_bounds(
+    parts: Sequence[tuple[DominatingPair, int]],
+    epsilon: float,
+    *,
+    tolerance: float = 1e-6,
+    memory_cap: int = MEMORY_CAP,
+) -> Bounds:
+    """Bracket δ(epsilon) of the composition of ``parts``; see :class:`Composed`."""
+    return Composed(parts, tolerance=tolerance, memory_cap=memory_cap).delta_bounds(epsilon)
+
+
+@to_nearest
+def epsilon_bounds(
+    parts: Sequence[tuple[DominatingPair, int]],
+    delta: float,
+    *,
+    tolerance: float = 1e-6,
+    memory_cap: int = MEMORY_CAP,
+) -> Bounds:
+    """Bracket ε(delta) of the composition of ``parts``; see :class:`Composed`."""
+    return Composed(parts, tolerance=tolerance, memory_cap=memory_cap).epsilon_bounds(delta)

@@ -11,6 +11,7 @@ import numpy as np
 
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import TINY, U
+from accountant.analyses.brackets import LEAST_EPSILON, above_crossing, below_crossing
 from accountant.analyses.pld.fft import Tilted, Total, compose, fft_size, total_sums
 from accountant.analyses.pld.loss_grid import (
     GridLaw,
@@ -220,25 +221,25 @@ class ComposedLaw:
             found += bound
         return (1.0 + CHERNOFF_MARGIN) * found
 
-    def _evaluate(self, side: _Side, epsilon: float) -> tuple[float, float, float]:
-        """Return value, error and slope of the finite part of the profile of ``side``.
+    def _evaluate(self, side: _Side, epsilon: float) -> tuple[float, float]:
+        """Return value and error of the finite part of the profile of ``side``.
 
         Beyond the window: at its end.
         """
         epsilon = min(epsilon, self.high)
-        value, error, slope, nearest = total_sums(
+        value, error, nearest = total_sums(
             side.total, self._offset, self._spacing, self._tilt, epsilon, self._last
         )
         scale = self._log_scale - self._tilt * (epsilon + nearest - self._centre)
         if not (scale < 600.0):  # far from the saddle point there is no bound
-            return 0.0, math.inf, 0.0
+            return 0.0, math.inf
         if not (scale > -SMALLEST):  # below the doubles that keep their relative accuracy
-            return 0.0, 1.01 * math.exp(-SMALLEST) * (value + error) + side.alias, 0.0
+            return 0.0, 1.01 * math.exp(-SMALLEST) * (value + error) + side.alias
         factor = math.exp(scale)
         size = abs(scale) + self._tilt * (abs(epsilon) + nearest + self._steps)
         rounding = self._rounding + 16.0 * U * size
         error = factor * (error + (value + error) * 2.0 * rounding) + side.alias
-        return factor * value, error, factor * slope
+        return factor * value, error
 
     @property
     def infinite_upper(self) -> float:
@@ -257,7 +258,7 @@ class ComposedLaw:
         """
         if not self.covers(epsilon) or epsilon > self.high:
             return math.inf
-        value, error, _ = self._evaluate(self._upper, epsilon - self._shift)
+        value, error = self._evaluate(self._upper, epsilon - self._shift)
         log_finite = sum(
             k * math.log1p(-min(law.infinite_lower, 1.0 - U))
             for k, law in zip(self._counts, self._laws, strict=True)
@@ -270,7 +271,7 @@ class ComposedLaw:
         epsilon -= self._shift
         if not self._inside(epsilon):
             return 1.0
-        value, error, _ = self._evaluate(self._upper, epsilon)
+        value, error = self._evaluate(self._upper, epsilon)
         return min((value + error + self._upper.infinite) * (1.0 + 1e-15) + 5e-324, 1.0)
 
     def delta_lower(self, epsilon: float) -> float:
@@ -280,7 +281,7 @@ class ComposedLaw:
         if epsilon < self.high:
             # Below the window the profile is no lower than at its start.
             inside = epsilon if self._inside(epsilon) else self._low
-            value, error, _ = self._evaluate(self._lower, inside)
+            value, error = self._evaluate(self._lower, inside)
             finite = max(value - error, 0.0)
         return max((finite + self._lower.infinite) * (1.0 - 1e-15), 0.0)
 
@@ -297,65 +298,31 @@ class ComposedLaw:
             return math.inf
         if self.delta_upper(0.0) <= delta:
             return 0.0
-        epsilon = min(self._root(self._upper, delta, self._shift), self._top)
-        step = max(resolution, 4.0 * U * abs(epsilon))
-        while epsilon < self._top:
-            if epsilon > 0.0 and self.delta_upper(epsilon) <= delta:
-                return epsilon
-            if epsilon - self._shift > self.high:  # there is no further bound from here on
-                break
-            epsilon, step = max(epsilon, 0.0) + step, 4.0 * step
-        return max(self._top, 0.0)
+        farthest = min(
+            self._top, self.high + self._shift
+        )  # there is no further bound from there on
+        if not farthest > 0.0:
+            return max(self._top, 0.0)
+        guess = min(max(self._saddle.epsilon, resolution), farthest)
+        close = max(resolution / guess, 8.0 * U)
+        found = above_crossing(self.delta_upper, delta, guess, farthest, close=close)
+        return self._top if found is None else found
 
     def epsilon_lower(self, delta: float, resolution: float) -> float:
         """Return an ε >= 0 below which the profile is certified to exceed ``delta``."""
         if delta < self._lower.infinite:
             return math.inf
-        epsilon = min(self._root(self._lower, delta, -self._shift), self._top)
-        step = max(resolution, 4.0 * U * abs(epsilon))
-        while epsilon > 0.0 and self.covers(epsilon):
-            if self.delta_lower(epsilon) > delta:
-                return epsilon
-            epsilon, step = epsilon - step, 4.0 * step
-        return 0.0
-
-    def _root(self, side: _Side, delta: float, shift: float) -> float:
-        """Return roughly where ``side`` crosses ``delta``: Newton's method on the logarithm."""
-        sign = 1.0 if side is self._upper else -1.0
-        low = self._low + 2.0 * abs(shift)
-        if side.total.whole:
-            low = min(low, 0.0) - 2.0 * self._spacing
-        high = min(self.high, self._offset + self._last * self._spacing)
-        low = min(low, high)
-        epsilon = min(max(self._saddle.epsilon, low), high)
-        misses, widths = 0, high - low
-        for _ in range(100):
-            close = 4.0 * U * abs(epsilon) + 1e-11 * self._spacing
-            value, error, slope = self._evaluate(side, epsilon - shift)
-            # Where round-off dominates, far below the saddle point, only the value is usable.
-            total = value + side.infinite + (sign * error if error < 0.5 * value else 0.0)
-            if total > delta or not math.isfinite(error):
-                low = epsilon
-            else:
-                high = epsilon
-            following = _newton(epsilon, total, slope, delta)
-            if abs(following - epsilon) <= close or high - low <= close:
-                return epsilon
-            misses, widths = (misses + 1 if high - low > 0.5 * widths else 0), high - low
-            if misses >= 3 or not (low < following < high):
-                following = 0.5 * (low + high)
-                misses = 0
-            epsilon = following
-        return epsilon
-
-
-def _newton(epsilon: float, total: float, slope: float, delta: float) -> float:
-    """Return the next point: Newton's method on the logarithm from afar, on the profile nearby."""
-    if not (total > 0.0 and slope > 0.0):
-        return math.nan
-    if abs(total - delta) < 0.5 * delta:
-        return epsilon + math.log1p(max((total - delta) / slope, -0.999))
-    return epsilon + math.log(total / delta) * total / slope
+        bad = min(self._top, self.high)
+        good, step = min(max(self._saddle.epsilon, resolution), bad), 0.1 / self._tilt
+        # Far below the saddle point the bound is lost to round-off: from there, step by step.
+        while good > LEAST_EPSILON and not self.delta_lower(good) > delta:
+            bad, good, step = good, max(good - step, LEAST_EPSILON), 4.0 * step
+        if not LEAST_EPSILON <= good < bad or not self.delta_lower(good) > delta:
+            return 0.0
+        close = max(resolution / good, 8.0 * U)
+        middle = 0.5 * (good + bad)
+        found = below_crossing(self.delta_lower, delta, middle, bad, nearest=good, close=close)
+        return max(found, good)
 
 
 def without_top(law: GridLaw, log_rare: float, times: int) -> GridLaw:

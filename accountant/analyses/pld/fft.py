@@ -87,7 +87,7 @@ def product_of(parts: Sequence[Tilted], size: int) -> Product:
     Raises
     ------
     PrecisionError
-        The round-off of so many repetitions exceeds every weight.
+        The round-off of the repetitions exceeds every weight.
     """
     relative = fft_error(size)
     values = np.ones(size // 2 + 1, dtype=np.complex128)
@@ -124,7 +124,7 @@ def compose(parts: Sequence[Tilted], first: int, size: int, outside: float) -> T
     Raises
     ------
     PrecisionError
-        The round-off of so many repetitions exceeds every weight.
+        The round-off of the repetitions exceeds every weight.
     """
     if len(parts) == 1 and parts[0].times == 1:
         return Total(parts[0].weights, parts[0].first, 0.0, 0.0, True)
@@ -175,19 +175,18 @@ def weighed(outside: float, most: float, above: float) -> float:
 
 def total_sums(
     total: Total, offset: float, spacing: float, tilt: float, epsilon: float, last: int
-) -> tuple[float, float, float, float]:
-    """Return ``(value, error, slope, nearest)``: sums of weights times e^{-tilt (v - nearest)}.
+) -> tuple[float, float, float]:
+    """Return ``(value, error, nearest)``: Σ weight · e^{-tilt (v - nearest)} (1 - e^{-v}).
 
     v > 0 is the distance of a knot from ``epsilon``, the least is ``nearest``; knots beyond index
     ``last`` carry nothing. ``epsilon`` must lie in the window, or below it where that is the whole
-    law. The value is the sum with the factor 1 - e^{-v}, the slope, which is ``-d/d epsilon`` of
-    the profile, that with e^{-v}.
+    law.
     """
     index, nearest = knot_above(total, offset, spacing, epsilon)
     start = index - total.first
     stop = min(total.weights.size, last - total.first + 1)
     weights = total.weights[start : max(stop, start)]
-    value, slope, gross, square, most = core.profile_sums(weights, nearest, spacing, tilt)
+    value, gross, square, most = core.profile_sums(weights, nearest, spacing, tilt)
     round_off = total.error * math.sqrt(square)
     if total.uniform < math.inf and weights.size:
         apart = reading(tilt, spacing, total.weights.size, nearest, weights.size)
@@ -196,4 +195,4 @@ def total_sums(
     if total.outside > 0.0:
         end = offset + (total.first + total.weights.size) * spacing - epsilon
         error += weighed(total.outside, most, tilt * (nearest - end))
-    return value, 1.0001 * error, slope, nearest
+    return value, 1.0001 * error, nearest

@@ -113,7 +113,7 @@ class TooWide(PrecisionError):  # noqa: N818 (a bracket, not a malfunction)
         self.known = known
 
 
-class Question(NamedTuple):
+class Aim(NamedTuple):
     """What a grid is planned for: ε at a δ, or δ at an ε."""
 
     name: str  # of the answer, "epsilon" or "delta"
@@ -127,7 +127,7 @@ class Question(NamedTuple):
         """Return the upper end that a law gives."""
         if self.name == "delta":
             return law.delta_upper(self.at)
-        return law.epsilon_upper(self.at, 1e-3 * tolerance * self.scale)
+        return law.epsilon_upper(self.at, 1e-6 * tolerance * self.scale)
 
     def point(self, found: float) -> float:
         """Return the ε of an answer."""
@@ -199,7 +199,7 @@ class UpperEnds:
         """Free what is kept for the next question."""
         self._done = []
 
-    def _about_epsilon(self, delta: float) -> Question:
+    def _about_epsilon(self, delta: float) -> Aim:
         rest = delta - self._infinite
         if rest < -1e-6 * delta:
             rest = delta  # no upper end is finite; the lower one is as near as finite losses allow
@@ -214,9 +214,9 @@ class UpperEnds:
             distance = rest / math.exp(max(min(saddle.log_delta, 0.0), FARTHEST)) - 1.0
             scale = max(_scale(saddle), min(distance, 0.01 / self._tolerance) * saddle.spread)
         wanted = self._tolerance * saddle.tilt * scale
-        return Question("epsilon", delta, parts, saddle, scale, wanted)
+        return Aim("epsilon", delta, parts, saddle, scale, wanted)
 
-    def _about_delta(self, epsilon: float) -> Question:
+    def _about_delta(self, epsilon: float) -> Aim:
         saddle = saddle_at_epsilon(self._laws, epsilon)
         far = saddle.log_delta < FARTHEST
         if far:
@@ -224,15 +224,15 @@ class UpperEnds:
         if saddle.epsilon < epsilon - 4.0 / saddle.tilt - 2.0 * saddle.deviation:
             # The finite part is too small to resolve: it is bounded by that at a smaller ε.
             scale = max(_scale(saddle), 1.0 / saddle.tilt)
-            return Question("delta", epsilon, self._parts, saddle, scale, math.inf)
+            return Aim("delta", epsilon, self._parts, saddle, scale, math.inf)
         saddle = saddle._replace(epsilon=epsilon)
         # An error of ε times the slope of log δ, or a relative error of δ where that is more.
         scale = max(_scale(saddle), 1.0 / saddle.tilt)
         wanted = min(self._tolerance * saddle.tilt * scale, MOST_NATS)
         saddle = self._gentler(self._parts, saddle)
-        return Question("delta", epsilon, self._parts, saddle, scale, wanted)
+        return Aim("delta", epsilon, self._parts, saddle, scale, wanted)
 
-    def _upper(self, asked: Question) -> tuple[float, ComposedLaw]:
+    def _upper(self, asked: Aim) -> tuple[float, ComposedLaw]:
         """Return the upper end of an answer, and the law of the last grid.
 
         Raises
@@ -281,7 +281,7 @@ class UpperEnds:
         planned = one.plan.saddle
         return one.covers(epsilon) and abs(epsilon - planned.epsilon) * planned.tilt <= SIMILAR
 
-    def _law(self, asked: Question, plan: GridPlan, last: float = math.inf) -> ComposedLaw:
+    def _law(self, asked: Aim, plan: GridPlan, last: float = math.inf) -> ComposedLaw:
         """Return the law of the plan, or one that fits into memory and is finer than ``last``."""
         while True:
             try:
@@ -291,14 +291,14 @@ class UpperEnds:
                 if not plan.spacing < min(last, plan.saddle.deviation):
                     raise TooWide(self._no_grid(asked, refusal.size)) from refusal
 
-    def _no_grid(self, asked: Question, size: int) -> str:
+    def _no_grid(self, asked: Aim, size: int) -> str:
         return (
             f"{asked.name} must be bracketed within a relative {self._tolerance:g}, but a grid of"
             f" {size} points does not fit into memory_cap={self._memory_cap}. Raise memory_cap or"
             " tolerance"
         )
 
-    def _plan(self, asked: Question, saddle: Saddle, spacing: float, trim: float) -> GridPlan:
+    def _plan(self, asked: Aim, saddle: Saddle, spacing: float, trim: float) -> GridPlan:
         wanted = self._tolerance * saddle.tilt * asked.scale
         saddle = saddle._replace(tilt=min(saddle.tilt, MOST_TILT / spacing))
         fine = math.log(trim * min(LEFT_OUT * wanted, MOST_LEFT_OUT))

@@ -28,6 +28,7 @@ def test_common_spacings_divide_all(ratios, unit):
 
 def test_lattices_without_a_common_spacing():
     assert lattices.common_spacing([1.0, 1.0 + 2.0**-30]) is None
+    assert lattices.common_spacing([1.0, math.sqrt(2.0)]) is None
     assert lattices.common_spacing([65.0, 66.0]) is None  # a ratio finer than 1/64
     assert lattices.common_spacing([64.0, 65.0]) == pytest.approx(1.0)
     assert lattices.common_spacing([1.0, 1.0 + 2.0**-52]) == 1.0
