@@ -17,7 +17,6 @@ import numpy as np
 
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import up
-from accountant._basics.tolerances import relative_width
 from accountant.analyses.gdp import compose_gdp
 from accountant.bounds import Bounds
 from accountant.composition import Composition, composed
@@ -37,9 +36,6 @@ MANY_EPSILONS = tuple(k / 8.0 for k in range(64))
 EPSILONS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)
 # How far beyond the ε of the statement points are of use.
 FARTHEST = 2.0
-# The relative width of the brackets of points where they come from grids: what is read off their
-# chords has errors of percents. Only speed depends on it.
-POINTS_WIDTH = 1e-4
 # The profile is known at this many evenly spaced ε up to that of the statement: with more, the μ of
 # the summary and its regret become smaller.
 MANY_PIECES = 96
@@ -138,12 +134,12 @@ class Spending:
         return [self._point(epsilon) for epsilon in sorted(epsilons)]
 
     def _point(self, epsilon: float) -> Point:
-        with relative_width(POINTS_WIDTH):  # finer grids move no digit of what is read off them
+        if not self.rounded:
             bounds = self.above.delta_bounds(epsilon)
-            lower, upper = float(bounds.lower), float(bounds.upper)
-            if self.rounded:
-                lower = min(float(self.below.delta_bounds(epsilon).lower), upper)
-        return Point(epsilon, lower, upper)
+            return Point(epsilon, float(bounds.lower), float(bounds.upper))
+        upper = self.above.delta(epsilon)
+        lower = float(self.below.delta_bounds(epsilon).lower)
+        return Point(epsilon, min(lower, upper), upper)
 
     @cached_property
     def gaussian_mu(self) -> float | None:

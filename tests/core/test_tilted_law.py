@@ -88,8 +88,8 @@ int moments(double q, double sigma, double order, double found[6]) {
     return status;
 }
 
-/* what the sums leave of the mean, by the quadrature's bounds, over what the bound on the mean's error and the
- * quadrature's on (L - mean) N e^{cL} count of it (the paper, Section 4); -1: no claim */
+/* what the sums leave of the mean, by the quadrature's bounds, over what the bound on the mean's error and
+ * the quadrature's on (L - mean) N e^{cL} count of it (the paper, Section 4); -1: no claim */
 double left_of_mean(double q, double sigma, int direction, double b, double log_error) {
     static acct_workspace w;
     if (!w.block && acct_workspace_alloc(&w, ACCT_MAX_NODES)) return -1.0;
