@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -17,12 +18,13 @@ from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
 from accountant._core import answers as core
 from accountant.analyses.brackets import is_within
-from accountant.analyses.line_laws import DISTANCES, MANY, Laws, rows_of
+from accountant.analyses.line_laws import MANY, Aliases, Laws, SampledLine, rows_of
 from accountant.analyses.solver import Solver
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError
-from accountant.pairs.base import Parts
-from accountant.pairs.line import ATOMS, LATTICE
+from accountant.mechanisms.gaussian import GaussianPair
+from accountant.pairs.base import DominatingPair, Parts
+from accountant.pairs.line import ATOMS, LATTICE, SAMPLED
 
 # Relative widths that the smoothing is chosen for, tried in turn, and how many nodes times parts
 # may be evaluated in full for each, some 40 ns each. Only widths and speed depend on them.
@@ -33,8 +35,14 @@ MOST_NODES = 500_000
 NARROW = 1e-6
 # Beyond y with s²y²/2 equal to this, no node is evaluated.
 LAST_EXPONENT = 46.0
+# Windows of sampled steps are made for a δ of e to these powers; only widths depend on them.
+LEVELS = (-30.0, -100.0, -300.0, -745.0)
 # Bits of the step between nodes, so that its multiples are exact.
 STEP_BITS = 24
+# Evaluations for one end; Newton's method needs some five, and halving fifty.
+MOST_TRIES = 60
+# Lines until one is next to its own answer, and by how much log δ may be off there.
+MOST_LINES, FAR = 4, 1.0
 # The native core leaves out nodes whose product is below this (smoothed_line.h).
 LINE_CUT = 4e-18
 
@@ -45,6 +53,9 @@ def covers_line(parts: Parts) -> bool:
     Nor does one help where randomised response alone runs very often.
     """
     if any(pair.line is None for pair, _ in parts):
+        return False
+    sampled = [p.gaussian_part for p, _ in parts if p.line is not None and p.line.kind == SAMPLED]
+    if len({part.add for part in sampled if part is not None}) > 1:
         return False
     if len(parts) == 1:
         ((pair, count),) = parts
@@ -70,6 +81,8 @@ class SmoothedLine(Solver):
     def __init__(self, parts: Parts, otherwise: Callable[[Parts], Solver]) -> None:
         super().__init__(parts)
         self._fallback = otherwise
+        self._sampled = any(p.line is not None and p.line.kind == SAMPLED for p, _ in parts)
+        self._known_laws: dict[tuple[float, bool, bool], Laws] = {}
 
     @cached_property
     def _other(self) -> Solver:
@@ -78,31 +91,55 @@ class SmoothedLine(Solver):
     def _least(self) -> float:
         return self._other._least()
 
-    @cached_property
-    def _laws(self) -> Laws:
-        return Laws(self.parts)
+    def _laws(self, log_delta: float, direct: bool, *, most_noise: bool = False) -> Laws:
+        """Return the laws with windows for such a δ; with ``most_noise``, for lower ends."""
+        level = next((each for each in LEVELS if each <= log_delta), LEVELS[-1])
+        most_noise = most_noise and not all(pair.exact for pair, _ in self.parts)
+        key = level, direct, most_noise
+        if key not in self._known_laws:
+            parts = tuple((_most_noise(p), n) for p, n in self.parts) if most_noise else self.parts
+            self._known_laws[key] = Laws(parts, level, direct=direct)
+        return self._known_laws[key]
 
     def _epsilon(self, delta: float) -> Bounds:
-        known = self._or_nothing(partial(self._line_epsilon, delta), math.inf)
+        known = self._once("line epsilon", delta, self._tried_epsilon)
         return self._beside(known, lambda other: other.epsilon_bounds(delta))
 
     def _upper_epsilon(self, delta: float) -> Bounds:
-        known = self._or_nothing(partial(self._line_epsilon, delta), math.inf)
+        known = self._once("line epsilon", delta, self._tried_epsilon)
         return self._beside(known, lambda other: Bounds(0.0, other.epsilon_upper(delta)))
 
     def _upper_delta(self, epsilon: float) -> Bounds:
-        known = self._or_nothing(partial(self._line_delta, epsilon), 1.0)
+        known = self._once("line delta", epsilon, self._tried_delta)
         return self._beside(known, lambda other: Bounds(0.0, other.delta_upper(epsilon)))
 
     def _delta(self, epsilon: float) -> Bounds:
-        known = self._or_nothing(partial(self._line_delta, epsilon), 1.0)
+        known = self._once("line delta", epsilon, self._tried_delta)
         return self._beside(known, lambda other: other.delta_bounds(epsilon))
 
-    def _or_nothing(self, ask: Callable[[], Bounds], most: float) -> Bounds:
-        try:
-            return ask()
-        except PrecisionError:
-            return Bounds(0.0, most)
+    def quick_epsilon_upper(self, delta: float) -> float:
+        """Return the upper end of the line alone."""
+        if not delta > 0.0:
+            return math.inf
+        return float(self._once("line epsilon", delta, self._tried_epsilon).upper)
+
+    def quick_delta_upper(self, epsilon: float) -> float:
+        """Return the upper end of the line alone."""
+        return float(self._once("line delta", epsilon, self._tried_delta).upper)
+
+    def _tried_epsilon(self, delta: float) -> Bounds:
+        return self._tried(partial(self._line_epsilon, delta), math.inf)
+
+    def _tried_delta(self, epsilon: float) -> Bounds:
+        return self._tried(partial(self._line_delta, epsilon), 1.0)
+
+    def _tried(self, ask: Callable[[bool], Bounds], most: float) -> Bounds:
+        for direct in (False, True) if self._sampled else (False,):
+            try:
+                return ask(direct)
+            except PrecisionError:
+                continue
+        return Bounds(0.0, most)
 
     def _beside(self, known: Bounds, ask: Callable[[Solver], Bounds]) -> Bounds:
         """Intersect a wide bracket with that of another analysis."""
@@ -117,70 +154,113 @@ class SmoothedLine(Solver):
         upper = min(float(found.upper), float(known.upper))
         return Bounds(min(max(float(found.lower), float(known.lower)), upper), upper)
 
-    def _line_epsilon(self, delta: float) -> Bounds:
+    def _line_epsilon(self, delta: float, direct: bool = False) -> Bounds:
         """Bracket ε(delta) on a line."""
-        laws = self._laws
-        least = (delta - laws.infinite - laws.unlisted) * (1.0 - laws.mass_error) * (1.0 - 4.0 * U)
-        if not least > 0.0:
-            raise PrecisionError("δ is not above the mass of infinite losses")
-        b, guess = laws.guess(least)
+        laws = self._laws(math.log(delta), direct)
+        b, guess = laws.guess(_listed(laws, delta, 0.0))
         if not guess > 0.0:
             raise PrecisionError("ε is next to zero")
-        line = self._line(b, guess)
-        upper = _crossing(line, guess, least, at_most=True)
-        most = delta * (1.0 + 2.0 * laws.mass_error) * (1.0 + 4.0 * U)
-        # Of what is infinite an unknown part is none: a lower end has none at all.
-        lower = _crossing(line, upper, most, at_most=False)
+        for _ in range(MOST_LINES):
+            line = _finest(laws, b, guess)
+            upper = _crossing(line, guess, _listed(laws, delta, line.outside), at_most=True)
+            if abs(upper - guess) * b < FAR:
+                break
+            b, guess = laws.saddle(upper)[0], upper  # where atoms are heavy the first is far off
+        below = self._laws(math.log(delta), direct, most_noise=True)
+        most = (delta - below.least_infinite * (1.0 - 4.0 * U)) * (1.0 + 2.0 * laws.mass_error)
+        if below is not laws:
+            line = _finest(below, b, guess)
+        lower = _crossing(line, upper, most * (1.0 + 4.0 * U), at_most=False)
         upper = math.nextafter(upper + laws.shift, math.inf)
         return Bounds(max(math.nextafter(lower - laws.shift, -math.inf), 0.0), max(upper, 0.0))
 
-    def _line_delta(self, epsilon: float) -> Bounds:
+    def _line_delta(self, epsilon: float, direct: bool = False) -> Bounds:
         """Bracket δ(epsilon) on a line, ε > 0."""
-        laws = self._laws
+        laws = self._laws(LEVELS[0], direct)
         if not epsilon > 2.0 * laws.shift:
             raise PrecisionError("ε is next to zero")
-        line = self._line(laws.saddle(epsilon), epsilon)
+        b, log_delta = laws.saddle(epsilon)
+        laws = self._laws(log_delta, direct)
+        line = _finest(laws, b, epsilon)
         upper = line.ends(epsilon - laws.shift)[1] * (1.0 + 2.0 * laws.mass_error)
-        lower = line.ends(epsilon + laws.shift)[0] * (1.0 - laws.mass_error)
-        upper = (upper + laws.infinite + laws.unlisted) * (1.0 + 8.0 * U)
+        below = self._laws(log_delta, direct, most_noise=True)
+        under = line if below is laws else _finest(below, b, epsilon)
+        lower = under.ends(epsilon + laws.shift)[0] * (1.0 - laws.mass_error)
+        lower = max(lower, 0.0) + below.least_infinite
+        upper = (upper + laws.infinite + laws.unlisted + line.outside) * (1.0 + 8.0 * U)
         return Bounds(min(max(lower * (1.0 - 8.0 * U), 0.0), upper), min(upper, 1.0))
 
-    def _line(self, b: float, epsilon: float) -> _Line:
-        """Return the finest line at the distance b that is not too long, for ε near this one."""
-        laws = self._laws
-        b = (1.0 + b) - 1.0  # so that the order 1 + b is exact
-        widths = [math.sqrt(width * epsilon / (1.0 + b)) for width in WIDTHS]
-        aliases = _Aliases(laws, b, widths[-1])
-        step = _few_digits(2.0 * math.pi / aliases.period(epsilon))
-        for s, factors in zip(widths, WIDTHS.values(), strict=True):
-            if not (0.0 < s < math.inf and b > 0.0 and step > 0.0):
-                break
-            last = math.ceil(math.sqrt(2.0 * LAST_EXPONENT) / (s * step))
-            room = factors // (1 + laws.runs.size + len(laws.atoms))
-            # Without a part that decays no node is left out.
-            if last > MOST_NODES or (last > room and not np.any(laws.kind <= LATTICE)):
+
+def _most_noise(pair: DominatingPair) -> DominatingPair:
+    """Return the pair with no less noise than the true one, where its own is not exact."""
+    if pair.exact or not isinstance(pair, GaussianPair):
+        return pair
+    return replace(pair, noise_multiplier=pair.most_noise, exact=True)
+
+
+def _listed(laws: Laws, delta: float, outside: float) -> float:
+    """Return what is left of δ beside what no line has, and round-off of masses."""
+    left = delta - laws.infinite - laws.unlisted - outside
+    left *= (1.0 - laws.mass_error) * (1.0 - 4.0 * U)
+    if not left > 0.0:
+        raise PrecisionError("δ is not above the mass of infinite losses")
+    return left
+
+
+def _finest(laws: Laws, b: float, epsilon: float) -> _Line:
+    """Return the finest line at the distance b that is not too long, for ε near this one."""
+    b = (1.0 + b) - 1.0  # so that the order 1 + b is exact
+    widths = [math.sqrt(width * epsilon / (1.0 + b)) for width in WIDTHS]
+    aliases = Aliases(laws, b, epsilon)
+    step = _few_digits(2.0 * math.pi / aliases.period)
+    if not (0.0 < widths[0] and widths[-1] < math.inf and b > 0.0 and step > 0.0):
+        raise PrecisionError("the line is out of the range of numbers")
+    lasts = [math.ceil(math.sqrt(2.0 * LAST_EXPONENT) / (s * step)) for s in widths]
+    table = laws.sampled.on_line(b, aliases, step, lasts[-1] + 1)
+    decays = bool(np.any(laws.kind <= LATTICE))
+    for s, last, factors in zip(widths, lasts, WIDTHS.values(), strict=True):
+        size = last + 1
+        if table.nodes is not None and last >= table.nodes.shape[1]:
+            if not table.decays:
                 continue
-            try:
-                return _Line(laws, aliases, s, step, last, min(last + 1, room))
-            except PrecisionError:
-                continue
-        raise PrecisionError("the line is too long")
+            size = table.nodes.shape[1]
+        room = factors // (1 + laws.runs.size + len(laws.atoms))
+        # Without a part that decays no node is left out.
+        if size > MOST_NODES or (size > room and not decays):
+            continue
+        try:
+            return _Line(laws, aliases, table, s, step, last, min(size, room))
+        except PrecisionError:
+            continue
+    raise PrecisionError("the line is too long")
 
 
 class _Line:
     """The nodes of one line, from which the profile is bounded at any ε."""
 
     def __init__(
-        self, laws: Laws, aliases: _Aliases, s: float, step: float, last: int, room: int
+        self,
+        laws: Laws,
+        aliases: Aliases,
+        table: SampledLine,
+        s: float,
+        step: float,
+        last: int,
+        room: int,
     ) -> None:
         b = aliases.b
-        self._b, self._s, self._step, self._aliases = b, s, step, aliases
-        value, error = laws.log_transform(np.array([b]))
-        self._log_scale = float(value[0]) + 0.5 * s * s * b * (1.0 + b)
-        self._log_error = float(error[0]) + 8.0 * U * s * s * b * (1.0 + b)
+        self._b, self._s, self._step, self.outside = b, s, step, table.outside
+        orders = np.array([b, aliases.right, aliases.left])
+        value, error = laws.log_transform(orders)
+        smooth = 0.5 * s * s * orders * (1.0 + orders)
+        value, error = value + table.value + smooth, error + table.error + 8.0 * U * smooth
+        self._log_scale, self._log_error = float(value[0]), float(error[0])
+        self._aliases = aliases.sizes(value, error, 2.0 * math.pi / step)
         rows, losses, weights = rows_of(laws, b, s)
         nodes = np.empty((5, room))
-        kept, pruned = core.fill_line_nodes(rows, losses, weights, 1.0 + b, step, last, nodes)
+        kept, pruned = core.fill_line_nodes(
+            rows, losses, weights, 1.0 + b, step, last, nodes, table.nodes
+        )
         y, re, im, err, most = nodes[:, :kept]
         # z(z - 1) = c·b - y² + iy(2c - 1), and its modulus is at least b(1 + b) and y².
         pole_re, pole_im = b * (1.0 + b) - y * y, y * (1.0 + 2.0 * b)
@@ -217,89 +297,49 @@ class _Line:
         most = max(smooth + unsure + self._smooth_rest, 0.0)
         least = call - doubt - self._call_rest - s * s * math.exp(s * s / 8.0) * most
         lower = front * least * (1.0 - 1.2 * error) if least > 0.0 else 0.0
-        return lower - self._aliases.sum(epsilon, 2.0 * math.pi / self._step), upper
-
-
-class _Aliases:
-    """Bounds on what the trapezoid sum adds: the profile at ε ± multiples of the period."""
-
-    def __init__(self, laws: Laws, b: float, s: float) -> None:
-        self.b = b
-        with np.errstate(over="ignore", invalid="ignore"):
-            # The values are off by far less than 1e-6 where they are of any use.
-            value = laws.on_distances() + 0.5 * s * s * DISTANCES * (1.0 + DISTANCES) + 1e-6
-        good = np.isfinite(value) & (np.abs(value) < 1e6)
-        other = np.concatenate([[0.0], DISTANCES[good]])
-        value = np.concatenate([[0.0], value[good]])
-        further, nearer = other > 1.02 * b, other < 0.98 * b
-        if not (further.any() and nearer[1:].any()):
-            raise PrecisionError("no bound on the aliases of a line is known")
-        self._further = other[further], value[further]
-        self._nearer = other[nearer], value[nearer]
-
-    def period(self, epsilon: float) -> float:
-        """Return a period at which aliases are below a billionth of the profile at ε."""
-        longest = 0.0
-        # log of the profile at the saddle point, or below it
-        target = self._log_profile(epsilon) - 21.0
-        for other, value in (self._further, self._nearer):
-            needed = (value - other * epsilon - target) / np.abs(other - self.b)
-            longest = max(longest, float(needed.min()))
-        return max(longest, 1e-300)
-
-    def _log_profile(self, epsilon: float) -> float:
-        """Return about the logarithm of the profile at ε, or less: its saddle-point value."""
-        other = np.concatenate([self._nearer[0][1:], self._further[0]])
-        value = np.concatenate([self._nearer[1][1:], self._further[1]])
-        # The curvature at the saddle point, which is left out, takes a factor of some 5 to 100.
-        return float((value - other * epsilon - np.log(other * (1.0 + other))).min()) - 5.0
-
-    def sum(self, epsilon: float, period: float) -> float:
-        """Return an upper bound on all aliases together, at ε."""
-        total = 0.0
-        for other, value in (self._further, self._nearer):
-            gap = np.abs(other - self.b) * period
-            good = gap > 1.0
-            if not good.any():
-                return math.inf
-            # a geometric series of ratio e^{-gap}
-            terms = value - other * epsilon - gap
-            total += math.exp(min(float(terms[good].min()) + 0.5, 700.0))
-        return total * (1.0 + 1e-6)
+        added = math.fsum(
+            math.exp(min(size - order * epsilon, 700.0))
+            for order, size, end in self._aliases
+            if epsilon < end
+        )
+        return lower - added * (1.0 + 1e-6), upper
 
 
 def _crossing(line: _Line, start: float, delta: float, *, at_most: bool) -> float:
     """Return an ε whose upper end is at most δ, or whose lower end is above it, next to the best.
 
-    Newton's method on log δ finds it, whose slope is near -b; only the last evaluation counts.
+    Newton's method on log δ finds it, whose slope is near -b, and halving where that leaves what
+    is known; only the evaluation at the returned ε counts.
     """
-    place, epsilon, step = (1 if at_most else 0), start, 0.0
-    slope, before = -line._b, None
-    for attempt in range(40):
+    place, epsilon, slope = (1 if at_most else 0), start, -line._b
+    low, high, away = 0.0, math.inf, 1e-9 * start  # above δ at low, not at high
+    before = None
+    near = 1e-12 * max(1.0, line._b * start)
+    for attempt in range(MOST_TRIES):
         value = line.ends(epsilon)[place]
-        if not value > 0.0:
-            if at_most:
-                return epsilon
-            epsilon -= max(abs(step), 1e-9 * start) * 2.0
-            if epsilon <= 0.0:
-                return 0.0
-            continue
-        gap = math.log(value / delta)
-        holds = value <= delta if at_most else value > delta
-        if holds and abs(gap) <= 1e-12 * max(1.0, line._b * start) * 2.0**attempt:
+        above = value > delta
+        low, high = (epsilon, high) if above else (low, epsilon)
+        gap = math.log(value / delta) if value > 0.0 else -math.inf
+        if above is not at_most and abs(gap) <= near * 2.0**attempt:
             return epsilon
-        if before is not None and before[0] != epsilon:
+        if gap > -math.inf and before is not None and before[0] != epsilon:
             secant = (gap - before[1]) / (epsilon - before[0])
             if 0.2 * slope > secant > 5.0 * slope:
                 slope = secant
-        before = epsilon, gap
-        nudge = 2e-13 * max(1.0, line._b * start) * 2.0**attempt
-        step = (gap + (nudge if at_most else -nudge)) / -slope
-        epsilon += step
-        if epsilon <= 0.0:
-            if at_most:
-                raise PrecisionError("ε is next to zero")
-            return 0.0
+        if gap > -math.inf:
+            before = epsilon, gap
+            gap += 0.2 * near * 2.0**attempt * (1.0 if at_most else -1.0)
+            guess = epsilon - gap / slope
+        else:
+            guess, away = epsilon - away, 8.0 * away
+        if high < math.inf and high - low <= 1e-13 * high:
+            break
+        if not low < guess < high:
+            guess = 0.5 * (low + high) if high < math.inf else 2.0 * low
+        epsilon = guess
+    found = high if at_most else low
+    if found < math.inf:
+        return found
     raise PrecisionError("the crossing of a line was not found")
 
 

@@ -237,7 +237,7 @@ def test_nodes_are_off_by_less_than_they_say(seed):
         (mechanism.pairs()[0], count)
         for mechanism, (_, count) in zip(mechanisms, known, strict=True)
     )
-    laws = Laws(parts)
+    laws = Laws(parts, -30.0)
     b = float(2.0 ** rng.uniform(-6, 4))
     c, s = 1.0 + b, float(2.0 ** rng.uniform(-14, -6))
     step = float(2.0 ** rng.integers(-6, 2))
@@ -334,7 +334,10 @@ def test_a_common_lattice_is_left_to_the_lattice():
     assert covers_line(parts_of((ac.RandomizedResponse(1.0), 1), (ac.RandomizedResponse(1.7), 3)))
     assert not covers_line(parts_of((ac.DiscreteGaussian(1.0), 5)))
     sampled = ac.PoissonSampled(ac.Gaussian(1.0), 0.1).pairs()[0]
-    assert not covers_line(((sampled, 2), (ac.Laplace(2.0).pairs()[0], 1)))
+    laplace = ac.Laplace(2.0).pairs()[0]
+    assert covers_line(((sampled, 2), (laplace, 1)))
+    added = ac.PoissonSampled(ac.Gaussian(1.0), 0.1).pairs()[1]
+    assert not covers_line(((sampled, 2), (added, 2), (laplace, 1)))
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.1, 2.6])
