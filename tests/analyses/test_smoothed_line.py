@@ -263,6 +263,133 @@ def test_nodes_are_off_by_less_than_they_say(seed):
         assert float(most.mid() - most.rad()) <= nodes[4, k]
 
 
+def sampled_transform(q, sigma, z, add=False):
+    """Return F(z) of one sampled step in ball arithmetic: an integral over the line."""
+    p, s2 = acb(ball(q)), acb(ball(sigma) ** 2)
+    power = 1 - z if add else z
+
+    def density(x, analytic):
+        mixed = (1 - p + p * ((x - 0.5) / s2).exp()).log(analytic=analytic)
+        return (power * mixed - x * x / (2 * s2)).exp()
+
+    reach = 16 * sigma
+    upper = reach + (0 if add else float(z.real.mid()))
+    value = acb.integral(density, acb(-reach), acb(upper), eval_limit=400_000)
+    return value / (2 * acb.pi() * s2).sqrt()
+
+
+@pytest.mark.long(keep=8)
+@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("direct", [False, True])
+def test_sampled_steps_are_off_by_less_than_they_say(seed, direct):
+    rng = np.random.default_rng([19, seed])
+    steps = [
+        (float(10.0 ** rng.uniform(-4, -0.05)), float(rng.uniform(0.4, 3.0)), n)
+        for n in rng.choice([1, 3, 40, 1000], int(rng.integers(1, 3)))
+    ]
+    add = bool(rng.integers(0, 2))
+    b = (1.0 + float(2.0 ** rng.uniform(-4, 4))) - 1.0
+    orders = b, (1.0 + 1.5 * b) - 1.0, (1.0 + 0.5 * b) - 1.0
+    columns = np.array(steps, dtype=float).T.copy()
+    step, table = float(2.0 ** rng.integers(-5, 3)), np.empty((4, 3000))
+    direction = core.ADD if add else core.REMOVE
+    try:
+        kept, decays, logs = core.sampled_line(
+            *columns, direction, direct, -30.0, b, orders[1:], step, -35.0, table
+        )
+    except ac.PrecisionError:
+        assert not direct  # a line without windows has room for any few steps
+        return
+    at = [
+        math.prod(
+            [
+                one ** int(n)
+                for one, (_, _, n) in zip(
+                    [sampled_transform(q, sigma, acb(ball(1.0 + o)), add) for q, sigma, _ in steps],
+                    steps,
+                    strict=True,
+                )
+            ],
+            start=acb(1),
+        ).real
+        for o in orders
+    ]
+    for i, exact in enumerate(at):
+        off = exact.log() - ball(logs[2 * i])
+        # what windows leave out is counted apart
+        assert abs(float(off.mid())) <= logs[2 * i + 1] + 1e-12
+    nodes = {0, 1, kept // 3, kept - 1} | set(rng.integers(0, kept, 2).tolist())
+    for k in sorted(nodes):
+        z = acb(ball(1.0 + b), ball(k * step))
+        value = acb(1)
+        for q, sigma, n in steps:
+            value *= sampled_transform(q, sigma, z, add) ** int(n)
+        value /= acb(at[0])
+        off = abs(value - acb(ball(table[0, k]), ball(table[1, k])))
+        assert float(off.mid() - off.rad()) <= table[2, k] + 1e-17
+        assert table[2, k] <= 1e-8
+        assert float(abs(value).mid()) <= table[3, k] * (1 + 1e-12) + 1e-17
+
+
+def gaussian_profile(epsilon, mu):
+    """H of one Gaussian release of distance μ, at a complex ε near the real line."""
+    root = arb(2).sqrt()
+    upper = ((epsilon / mu - mu / 2) / root).erfc() / 2
+    return upper - epsilon.exp() * ((epsilon / mu + mu / 2) / root).erfc() / 2
+
+
+def mixed_profile(q, sigma, add, noise, laws, epsilon):
+    """Enclose H(ε) of one sampled step, one Gaussian release and laws of few atoms."""
+    p, s2, mu = acb(ball(q)), acb(ball(sigma) ** 2), acb(1 / ball(noise))
+    atoms = product(laws)
+
+    def density(x, analytic):
+        loss = (1 - p + p * ((x - 0.5) / s2).exp()).log(analytic=analytic)
+        base = (-x * x / (2 * s2)).exp()
+        if not add:
+            base *= loss.exp()
+        total = acb(0)
+        for known, mass in atoms:
+            rest = acb(ball(epsilon)) - acb(known) - (-loss if add else loss)
+            total += acb(mass) * gaussian_profile(rest, mu)
+        return total * base
+
+    value = acb.integral(
+        density, acb(-13 * sigma), acb(1 + 13 * sigma), rel_tol=arb(2) ** -60, abs_tol=arb(2) ** -90
+    )
+    return (value / (2 * acb.pi() * s2).sqrt()).real
+
+
+@pytest.mark.long(keep=8)
+@pytest.mark.parametrize("seed", range(300))
+def test_one_sampled_step_beside_others_holds_its_truth(seed):
+    rng = np.random.default_rng([20, seed])
+    q, sigma = float(10.0 ** rng.uniform(-3, -0.1)), float(rng.uniform(0.5, 3.0))
+    noise, add = float(rng.uniform(0.7, 4.0)), bool(rng.integers(0, 2))
+    pair = ac.PoissonSampled(ac.Gaussian(sigma), q).pairs()[int(add)]
+    assert pair.gaussian_part.add is add
+    first, second = float(rng.uniform(0.1, 1.0)), float(rng.uniform(0.1, 1.0))
+    others = parts_of((ac.Gaussian(noise), 1), (ac.RandomizedResponse(first), 1))
+    laws = [response_law(first)]
+    if seed % 2:
+        others += parts_of((ac.PureDP(second), 1))
+        laws.append(response_law(second))
+    solver = line_of(((pair, 1), *others))
+    epsilon = float(rng.uniform(0.3, 4.0))
+    ctx.prec = 100
+    truth = mixed_profile(q, sigma, add, noise, laws, epsilon)
+    found = solver._tried_delta(epsilon)
+    holds(found, truth)
+    delta = float(truth.mid())
+    assert found.upper - found.lower <= 1e-3 * found.upper
+    if delta > 1e-12:
+        bounds = solver._tried_epsilon(delta)
+        slack = 1e-12 * epsilon  # δ is rounded
+        assert bounds.lower <= epsilon + slack
+        assert bounds.upper >= epsilon - slack
+        assert bounds.upper - bounds.lower <= 1e-6 * bounds.upper
+
+
 WANTED = [
     ([ac.DiscreteGaussian(float(s)) for s in range(1, 61)], 1e-10, 8.573734255, 8.573734315),
     ([ac.DiscreteGaussian(3 + 0.37 * i) for i in range(200)], 1e-9, 5.9089943, 5.9090014),
