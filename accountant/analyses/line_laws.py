@@ -53,6 +53,9 @@ class Laws:
         self.atoms = [(law, n) for law, n in laws if law.kind == ATOMS]
         columns = np.array([(law.kind, n, *law[1:4]) for law, n in self.smooth]).reshape(-1, 5)
         self.kind, self.runs, self.spread, self.damping, self.distance = columns.T
+        # Beyond it plain Gaussian noise alone is below the cut, e^{-42}.
+        rate = float(self.runs[self.kind == GAUSSIAN] @ self.spread[self.kind == GAUSSIAN])
+        self.gaussian_end = math.sqrt(84.0 / rate) if rate > 0.0 else math.inf
         self._on_distances: FloatArray | None = None
 
     def log_transform(self, b: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -102,12 +105,16 @@ class Laws:
         good = np.isfinite(log_delta)
         # δ falls as b grows
         where = np.flatnonzero(good & (log_delta >= math.log(delta)))
-        if where.size == 0 or where[-1] + 1 >= b.size or not good[where[-1] + 1]:
+        if where.size == 0:
+            return self.saddle(0.0)[0], 0.0
+        if where[-1] + 1 >= b.size or not good[where[-1] + 1]:
             raise PrecisionError("no line is known to be near the saddle point")
         i = int(where[-1])
         share = (log_delta[i] - math.log(delta)) / (log_delta[i] - log_delta[i + 1])
-        guess = epsilon[i] + share * (epsilon[i + 1] - epsilon[i])
-        return float(b[i] * (b[i + 1] / b[i]) ** share), float(guess)
+        guess = float(epsilon[i] + share * (epsilon[i + 1] - epsilon[i]))
+        if not guess > 0.0:
+            return self.saddle(0.0)[0], 0.0
+        return float(b[i] * (b[i + 1] / b[i]) ** share), guess
 
 
 def _no_infinite(pair: DominatingPair) -> float:
@@ -151,11 +158,14 @@ class _Sampled:
             value = np.maximum(value, c * always)
         return value
 
-    def on_line(self, b: float, aliases: Aliases, step: float, most: int) -> SampledLine:
-        """Return their product at the nodes of a line, of which there are at most so many."""
+    def on_line(
+        self, b: float, aliases: Aliases, step: float, last: float, end: float
+    ) -> SampledLine:
+        """Return their product at the nodes of a line: up to the last, or those that count at y <= end."""
         if not self:
             return SampledLine(None, True, np.zeros(3), np.zeros(3), 0.0)
-        nodes = np.empty((4, min(most, MOST_POINTS)))
+        enough = min(last, math.ceil(end / step)) + 1
+        nodes = np.empty((4, min(int(enough), MOST_POINTS)))
         wanted = aliases.log_share + LOG_ERROR
         orders = aliases.right, aliases.left or 0.5 * b
         setting = self.direction, self.direct, self.log_delta
@@ -165,6 +175,7 @@ class _Sampled:
         value, error = np.array(logs[:6:2]), np.array(logs[1:6:2])
         if not aliases.left:
             value[2] = error[2] = 0.0
+        decays = decays or (kept - 1) * step >= end
         return SampledLine(np.ascontiguousarray(nodes[:, :kept]), decays, value, error, logs[6])
 
 

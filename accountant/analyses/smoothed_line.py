@@ -16,6 +16,7 @@ import numpy as np
 
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
+from accountant._basics.tolerances import wanted_tolerances
 from accountant._core import answers as core
 from accountant.analyses.brackets import is_within
 from accountant.analyses.line_laws import MANY, Aliases, Laws, SampledLine, rows_of
@@ -31,10 +32,10 @@ from accountant.pairs.line import ATOMS, LATTICE, SAMPLED
 WIDTHS = {2e-9: 300_000, 3e-8: 1_000_000, 4e-7: 4_000_000}
 # Nodes of a line, of which most are left out at 10 ns each where parts decay.
 MOST_NODES = 500_000
-# A bracket as narrow as this is not narrowed by the grid.
-NARROW = 1e-6
 # Beyond y with s²y²/2 equal to this, no node is evaluated.
 LAST_EXPONENT = 46.0
+# Of b·ε, where widths are chosen for an ε next to zero.
+LEAST_SCALE = 0.1
 # Windows of sampled steps are made for a δ of e to these powers; only widths depend on them.
 LEVELS = (-30.0, -100.0, -300.0, -745.0)
 # Bits of the step between nodes, so that its multiples are exact.
@@ -81,6 +82,7 @@ class SmoothedLine(Solver):
     def __init__(self, parts: Parts, otherwise: Callable[[Parts], Solver]) -> None:
         super().__init__(parts)
         self._fallback = otherwise
+        self._narrow = wanted_tolerances()[0]
         self._sampled = any(p.line is not None and p.line.kind == SAMPLED for p, _ in parts)
         self._known_laws: dict[tuple[float, bool, bool], Laws] = {}
 
@@ -143,7 +145,7 @@ class SmoothedLine(Solver):
 
     def _beside(self, known: Bounds, ask: Callable[[Solver], Bounds]) -> Bounds:
         """Intersect a wide bracket with that of another analysis."""
-        if is_within(known, NARROW):
+        if is_within(known, self._narrow):
             return known
         try:
             found = ask(self._other)
@@ -158,14 +160,13 @@ class SmoothedLine(Solver):
         """Bracket ε(delta) on a line."""
         laws = self._laws(math.log(delta), direct)
         b, guess = laws.guess(_listed(laws, delta, 0.0))
-        if not guess > 0.0:
-            raise PrecisionError("ε is next to zero")
         for _ in range(MOST_LINES):
             line = _finest(laws, b, guess)
             upper = _crossing(line, guess, _listed(laws, delta, line.outside), at_most=True)
-            if abs(upper - guess) * b < FAR:
+            if abs(max(upper, 0.0) - guess) * b < FAR:
                 break
-            b, guess = laws.saddle(upper)[0], upper  # where atoms are heavy the first is far off
+            guess = max(upper, 0.0)
+            b = laws.saddle(guess)[0]  # where atoms are heavy the first is far off
         below = self._laws(math.log(delta), direct, most_noise=True)
         most = (delta - below.least_infinite * (1.0 - 4.0 * U)) * (1.0 + 2.0 * laws.mass_error)
         if below is not laws:
@@ -175,10 +176,8 @@ class SmoothedLine(Solver):
         return Bounds(max(math.nextafter(lower - laws.shift, -math.inf), 0.0), max(upper, 0.0))
 
     def _line_delta(self, epsilon: float, direct: bool = False) -> Bounds:
-        """Bracket δ(epsilon) on a line, ε > 0."""
+        """Bracket δ(epsilon) on a line."""
         laws = self._laws(LEVELS[0], direct)
-        if not epsilon > 2.0 * laws.shift:
-            raise PrecisionError("ε is next to zero")
         b, log_delta = laws.saddle(epsilon)
         laws = self._laws(log_delta, direct)
         line = _finest(laws, b, epsilon)
@@ -210,13 +209,15 @@ def _listed(laws: Laws, delta: float, outside: float) -> float:
 def _finest(laws: Laws, b: float, epsilon: float) -> _Line:
     """Return the finest line at the distance b that is not too long, for ε near this one."""
     b = (1.0 + b) - 1.0  # so that the order 1 + b is exact
-    widths = [math.sqrt(width * epsilon / (1.0 + b)) for width in WIDTHS]
+    # δ is off by the width times b·ε, or where that is little by a share of the width.
+    scale = max(b * epsilon, LEAST_SCALE) / (b * (1.0 + b))
+    widths = [math.sqrt(width * scale) for width in WIDTHS]
     aliases = Aliases(laws, b, epsilon)
     step = _few_digits(2.0 * math.pi / aliases.period)
     if not (0.0 < widths[0] and widths[-1] < math.inf and b > 0.0 and step > 0.0):
         raise PrecisionError("the line is out of the range of numbers")
     lasts = [math.ceil(math.sqrt(2.0 * LAST_EXPONENT) / (s * step)) for s in widths]
-    table = laws.sampled.on_line(b, aliases, step, lasts[-1] + 1)
+    table = laws.sampled.on_line(b, aliases, step, lasts[-1], laws.gaussian_end)
     decays = bool(np.any(laws.kind <= LATTICE))
     for s, last, factors in zip(widths, lasts, WIDTHS.values(), strict=True):
         size = last + 1
@@ -312,9 +313,9 @@ def _crossing(line: _Line, start: float, delta: float, *, at_most: bool) -> floa
     is known; only the evaluation at the returned ε counts.
     """
     place, epsilon, slope = (1 if at_most else 0), start, -line._b
-    low, high, away = 0.0, math.inf, 1e-9 * start  # above δ at low, not at high
-    before = None
-    near = 1e-12 * max(1.0, line._b * start)
+    low, high = -math.inf, math.inf  # above δ at low, not at high
+    before, size = None, max(1.0, line._b * start)
+    near, away = 1e-12 * size, 1e-9 * size / line._b
     for attempt in range(MOST_TRIES):
         value = line.ends(epsilon)[place]
         above = value > delta
@@ -332,13 +333,13 @@ def _crossing(line: _Line, start: float, delta: float, *, at_most: bool) -> floa
             guess = epsilon - gap / slope
         else:
             guess, away = epsilon - away, 8.0 * away
-        if high < math.inf and high - low <= 1e-13 * high:
+        if high - low <= 1e-13 * size / line._b:
             break
         if not low < guess < high:
-            guess = 0.5 * (low + high) if high < math.inf else 2.0 * low
+            guess = 0.5 * (low + high) if -math.inf < low < high < math.inf else epsilon + away
         epsilon = guess
     found = high if at_most else low
-    if found < math.inf:
+    if abs(found) < math.inf:
         return found
     raise PrecisionError("the crossing of a line was not found")
 
