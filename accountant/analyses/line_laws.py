@@ -164,7 +164,7 @@ class _Sampled:
         """Return their product at the nodes of a line: up to the last, or those that count at y <= end."""
         if not self:
             return SampledLine(None, True, np.zeros(3), np.zeros(3), 0.0)
-        enough = min(last, math.ceil(end / step)) + 1
+        enough = math.ceil(min(last, end / step)) + 1
         nodes = np.empty((4, min(int(enough), MOST_POINTS)))
         wanted = aliases.log_share + LOG_ERROR
         orders = aliases.right, aliases.left or 0.5 * b
@@ -236,10 +236,12 @@ class Aliases:
         # None is to the right of the largest loss.
         right = min(float(needed[further].min()), 1.001 * max(laws.largest - epsilon, 0.0))
         self.largest = laws.largest
-        self.period = max(right, float(needed[nearer].min()), 1e-300)
+        self.period = max(1.02 * right, 1.02 * float(needed[nearer].min()), 1e-300)
+        # The nearest order that shows it: sampled steps are evaluated for that of the line.
         left = value - gap * self.period
         self.right, self.left = (
-            float(other[np.flatnonzero(side)[np.argmin(left[side])]]) for side in (further, nearer)
+            float(other[min(where, key=lambda i: (max(left[i] - target + 20.0, 0.0), gap[i]))])
+            for where in (np.flatnonzero(further), np.flatnonzero(nearer))
         )
 
     def sizes(
