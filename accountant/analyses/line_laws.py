@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,52 @@ LOG_ERROR = math.log(1e-12)
 MANY = 10**9
 
 
+class Doubt(NamedTuple):
+    """What laws of losses leave open.
+
+    Attributes
+    ----------
+    infinite, least_infinite : float
+        Bounds on the mass of infinite losses.
+    unlisted, mass_error, shift : float
+        Of all parts together: mass that is in no law, the relative error of masses, and that of
+        losses, in nats.
+    """
+
+    infinite: float
+    least_infinite: float
+    unlisted: float
+    mass_error: float
+    shift: float
+
+    def listed(self, delta: float, outside: float) -> float:
+        """Return what is left of δ beside what no law has, and beside errors of masses."""
+        left = delta - self.infinite - self.unlisted - outside
+        left *= (1.0 - self.mass_error) * (1.0 - 4.0 * U)
+        if not left > 0.0:
+            raise PrecisionError("δ is not above the mass of infinite losses")
+        return left
+
+
+def doubt_of(parts: Parts, laws: Sequence[tuple[LineLaw, float]]) -> Doubt:
+    """Return what the laws leave open of the parts."""
+    found = Doubt(
+        infinite_mass(parts),
+        -math.expm1(math.fsum(n * _no_infinite(pair) for pair, n in parts)),
+        *(
+            math.fsum(each * n for each, n in terms) * (1.0 + 1e-9)
+            for terms in (
+                [(law.unlisted, n) for law, n in laws],
+                [(law.relative_error, n) for law, n in laws],
+                [(law.loss_error, n) for law, n in laws],
+            )
+        ),
+    )
+    if not found.mass_error < 0.1:
+        raise PrecisionError("the masses of the losses have no digits")
+    return found
+
+
 class Laws:
     """The laws of all parts, as arrays.
 
@@ -41,14 +88,8 @@ class Laws:
         laws = [(_many(law, n), float(n)) for pair, n in parts if (law := pair.line) is not None]
         # Those that decay come first: a node is left out as soon as their product is small.
         laws.sort(key=lambda each: (each[0].kind, -each[0].spread * each[1]))
-        self.infinite = infinite_mass(parts)
-        self.least_infinite = -math.expm1(math.fsum(n * _no_infinite(pair) for pair, n in parts))
-        self.shift = math.fsum(law.loss_error * n for law, n in laws) * (1.0 + 1e-9)
-        self.largest = total((max(pair.support[1], 0.0), n) for pair, n in parts) + self.shift
-        self.mass_error = math.fsum(law.relative_error * n for law, n in laws) * (1.0 + 1e-9)
-        self.unlisted = math.fsum(law.unlisted * n for law, n in laws) * (1.0 + 1e-9)
-        if not self.mass_error < 0.1:
-            raise PrecisionError("the masses of the losses have no digits")
+        self.doubt = doubt_of(parts, laws)
+        self.largest = total((max(pair.support[1], 0.0), n) for pair, n in parts) + self.doubt.shift
         self.smooth = [(law, n) for law, n in laws if law.kind not in (ATOMS, SAMPLED)]
         self.atoms = [(law, n) for law, n in laws if law.kind == ATOMS]
         columns = np.array([(law.kind, n, *law[1:4]) for law, n in self.smooth]).reshape(-1, 5)

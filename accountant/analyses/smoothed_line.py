@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
+from typing import Protocol
 
 import numpy as np
 
@@ -19,7 +20,16 @@ from accountant._basics.rounding import U
 from accountant._basics.tolerances import wanted_tolerances
 from accountant._core import answers as core
 from accountant.analyses.brackets import is_within
-from accountant.analyses.line_laws import MANY, Aliases, Laws, SampledLine, rows_of
+from accountant.analyses.enumerated import Enumerated, listed_laws
+from accountant.analyses.line_laws import (
+    MANY,
+    Aliases,
+    Doubt,
+    Laws,
+    SampledLine,
+    doubt_of,
+    rows_of,
+)
 from accountant.analyses.solver import Solver
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError
@@ -51,8 +61,11 @@ LINE_CUT = 4e-18
 def covers_line(parts: Parts) -> bool:
     """Tell whether all parts have a transform, and no lattice holds the losses of them all.
 
-    Nor does one help where randomised response alone runs very often.
+    Nor does one help where randomised response alone runs very often. Few sums of losses are
+    listed.
     """
+    if listed_laws(parts) is not None:
+        return not _on_one_lattice(parts)
     if any(pair.line is None for pair, _ in parts):
         return False
     sampled = [p.gaussian_part for p, _ in parts if p.line is not None and p.line.kind == SAMPLED]
@@ -62,15 +75,20 @@ def covers_line(parts: Parts) -> bool:
         ((pair, count),) = parts
         law = pair.line
         return law is not None and law.kind == ATOMS and law.spread > 0.0 and count >= MANY
+    return not _on_one_lattice(parts)
+
+
+def _on_one_lattice(parts: Parts) -> bool:
+    """Tell whether one lattice holds the losses of all parts."""
     lattices = [pair.lattice for pair, _ in parts]
     spacings = [each[1] for each in lattices if each is not None]
     if len(spacings) < len(parts):
-        return True
+        return False
     least = min(spacings)
     if not max(spacings) < 1e15 * least:
-        return False  # no double holds their ratio
+        return True  # no double holds their ratio
     ratios = [each / least for each in spacings]
-    return any(abs(ratio - round(ratio)) > 1e-9 * ratio for ratio in ratios)
+    return not any(abs(ratio - round(ratio)) > 1e-9 * ratio for ratio in ratios)
 
 
 class SmoothedLine(Solver):
@@ -84,6 +102,8 @@ class SmoothedLine(Solver):
         self._fallback = otherwise
         self._narrow = wanted_tolerances()[0]
         self._sampled = any(p.line is not None and p.line.kind == SAMPLED for p, _ in parts)
+        if self._sums is not None:
+            self.name, self.reason = "sums", "the sums of all parts' losses are few, and listed"
         self._known_laws: dict[tuple[float, bool, bool], Laws] = {}
 
     @cached_property
@@ -130,9 +150,13 @@ class SmoothedLine(Solver):
         return float(self._once("line delta", epsilon, self._tried_delta).upper)
 
     def _tried_epsilon(self, delta: float) -> Bounds:
+        if self._sums is not None:
+            return self._tried(lambda _: self._sum_epsilon(delta), math.inf)
         return self._tried(partial(self._line_epsilon, delta), math.inf)
 
     def _tried_delta(self, epsilon: float) -> Bounds:
+        if self._sums is not None:
+            return self._sum_delta(epsilon)
         return self._tried(partial(self._line_delta, epsilon), 1.0)
 
     def _tried(self, ask: Callable[[bool], Bounds], most: float) -> Bounds:
@@ -145,7 +169,8 @@ class SmoothedLine(Solver):
 
     def _beside(self, known: Bounds, ask: Callable[[Solver], Bounds]) -> Bounds:
         """Intersect a wide bracket with that of another analysis."""
-        if is_within(known, self._narrow):
+        listed = self._sums is not None and known.upper < math.inf
+        if listed or is_within(known, self._narrow):
             return known
         try:
             found = ask(self._other)
@@ -159,21 +184,17 @@ class SmoothedLine(Solver):
     def _line_epsilon(self, delta: float, direct: bool = False) -> Bounds:
         """Bracket ε(delta) on a line."""
         laws = self._laws(math.log(delta), direct)
-        b, guess = laws.guess(_listed(laws, delta, 0.0))
+        b, guess = laws.guess(laws.doubt.listed(delta, 0.0))
         for _ in range(MOST_LINES):
             line = _finest(laws, b, guess)
-            upper = _crossing(line, guess, _listed(laws, delta, line.outside), at_most=True)
-            if abs(max(upper, 0.0) - guess) * b < FAR:
+            least = laws.doubt.listed(delta, line.outside)
+            upper = max(_crossing(line, guess, least, at_most=True), 0.0)
+            if abs(upper - guess) * b < FAR:
                 break
-            guess = max(upper, 0.0)
-            b = laws.saddle(guess)[0]  # where atoms are heavy the first is far off
+            b, guess = laws.saddle(upper)[0], upper  # where atoms are heavy the first is far off
         below = self._laws(math.log(delta), direct, most_noise=True)
-        most = (delta - below.least_infinite * (1.0 - 4.0 * U)) * (1.0 + 2.0 * laws.mass_error)
-        if below is not laws:
-            line = _finest(below, b, guess)
-        lower = _crossing(line, upper, most * (1.0 + 4.0 * U), at_most=False)
-        upper = math.nextafter(upper + laws.shift, math.inf)
-        return Bounds(max(math.nextafter(lower - laws.shift, -math.inf), 0.0), max(upper, 0.0))
+        under = line if below is laws else _finest(below, b, guess)
+        return _epsilon_of(laws.doubt, line, under, upper, delta)
 
     def _line_delta(self, epsilon: float, direct: bool = False) -> Bounds:
         """Bracket δ(epsilon) on a line."""
@@ -181,13 +202,47 @@ class SmoothedLine(Solver):
         b, log_delta = laws.saddle(epsilon)
         laws = self._laws(log_delta, direct)
         line = _finest(laws, b, epsilon)
-        upper = line.ends(epsilon - laws.shift)[1] * (1.0 + 2.0 * laws.mass_error)
         below = self._laws(log_delta, direct, most_noise=True)
         under = line if below is laws else _finest(below, b, epsilon)
-        lower = under.ends(epsilon + laws.shift)[0] * (1.0 - laws.mass_error)
-        lower = max(lower, 0.0) + below.least_infinite
-        upper = (upper + laws.infinite + laws.unlisted + line.outside) * (1.0 + 8.0 * U)
-        return Bounds(min(max(lower * (1.0 - 8.0 * U), 0.0), upper), min(upper, 1.0))
+        return _delta_of(laws.doubt, line, under, epsilon)
+
+    @cached_property
+    def _sums(self) -> tuple[Enumerated, Doubt] | None:
+        """All sums of losses, where they are few."""
+        found = listed_laws(self.parts)
+        if found is None:
+            return None
+        sums, doubt = Enumerated(*found), doubt_of(self.parts, found[0])
+        return sums, doubt._replace(shift=doubt.shift + sums.rounding)
+
+    def _sum_epsilon(self, delta: float) -> Bounds:
+        assert self._sums is not None
+        sums, doubt = self._sums
+        start = 0.5 * max(self.largest_loss if self.largest_loss < math.inf else 1.0, 1e-9)
+        upper = _crossing(sums, start, doubt.listed(delta, 0.0), at_most=True)
+        return _epsilon_of(doubt, sums, sums, upper, delta)
+
+    def _sum_delta(self, epsilon: float) -> Bounds:
+        assert self._sums is not None
+        return _delta_of(self._sums[1], self._sums[0], self._sums[0], epsilon)
+
+
+def _epsilon_of(doubt: Doubt, line: Ends, under: Ends, start: float, delta: float) -> Bounds:
+    """Bracket ε(delta) by the upper end of one line and the lower end of another."""
+    upper = _crossing(line, start, doubt.listed(delta, line.outside), at_most=True)
+    most = (delta - doubt.least_infinite * (1.0 - 4.0 * U)) * (1.0 + 2.0 * doubt.mass_error)
+    lower = _crossing(under, upper, most * (1.0 + 4.0 * U), at_most=False)
+    upper = math.nextafter(upper + doubt.shift, math.inf)
+    return Bounds(max(math.nextafter(lower - doubt.shift, -math.inf), 0.0), max(upper, 0.0))
+
+
+def _delta_of(doubt: Doubt, line: Ends, under: Ends, epsilon: float) -> Bounds:
+    """Bracket δ(epsilon) in the same way."""
+    upper = line.ends(epsilon - doubt.shift)[1] * (1.0 + 2.0 * doubt.mass_error)
+    lower = under.ends(epsilon + doubt.shift)[0] * (1.0 - doubt.mass_error)
+    lower = max(lower, 0.0) + doubt.least_infinite
+    upper = (upper + doubt.infinite + doubt.unlisted + line.outside) * (1.0 + 8.0 * U)
+    return Bounds(min(max(lower * (1.0 - 8.0 * U), 0.0), upper), min(upper, 1.0))
 
 
 def _most_noise(pair: DominatingPair) -> DominatingPair:
@@ -195,15 +250,6 @@ def _most_noise(pair: DominatingPair) -> DominatingPair:
     if pair.exact or not isinstance(pair, GaussianPair):
         return pair
     return replace(pair, noise_multiplier=pair.most_noise, exact=True)
-
-
-def _listed(laws: Laws, delta: float, outside: float) -> float:
-    """Return what is left of δ beside what no line has, and round-off of masses."""
-    left = delta - laws.infinite - laws.unlisted - outside
-    left *= (1.0 - laws.mass_error) * (1.0 - 4.0 * U)
-    if not left > 0.0:
-        raise PrecisionError("δ is not above the mass of infinite losses")
-    return left
 
 
 def _finest(laws: Laws, b: float, epsilon: float) -> _Line:
@@ -236,6 +282,16 @@ def _finest(laws: Laws, b: float, epsilon: float) -> _Line:
     raise PrecisionError("the line is too long")
 
 
+class Ends(Protocol):
+    """Bounds on a profile: a line, or all sums of losses."""
+
+    b: float
+    outside: float
+
+    def ends(self, epsilon: float) -> tuple[float, float]:
+        """Return a lower and an upper bound at ε."""
+
+
 class _Line:
     """The nodes of one line, from which the profile is bounded at any ε."""
 
@@ -250,7 +306,7 @@ class _Line:
         room: int,
     ) -> None:
         b = aliases.b
-        self._b, self._s, self._step, self.outside = b, s, step, table.outside
+        self.b, self._s, self._step, self.outside = b, s, step, table.outside
         orders = np.array([b, aliases.right, aliases.left])
         value, error = laws.log_transform(orders)
         smooth = 0.5 * s * s * orders * (1.0 + orders)
@@ -284,7 +340,7 @@ class _Line:
 
     def ends(self, epsilon: float) -> tuple[float, float]:
         """Return a lower and an upper bound on the profile at ε."""
-        b, s = self._b, self._s
+        b, s = self.b, self._s
         exponent = self._log_scale - b * epsilon
         error = self._log_error + (16.0 + 8.0 * (abs(self._log_scale) + abs(b * epsilon))) * U
         if not (exponent < 700.0 and error < 0.1):
@@ -306,16 +362,16 @@ class _Line:
         return lower - added * (1.0 + 1e-6), upper
 
 
-def _crossing(line: _Line, start: float, delta: float, *, at_most: bool) -> float:
+def _crossing(line: Ends, start: float, delta: float, *, at_most: bool) -> float:
     """Return an ε whose upper end is at most δ, or whose lower end is above it, next to the best.
 
     Newton's method on log δ finds it, whose slope is near -b, and halving where that leaves what
     is known; only the evaluation at the returned ε counts.
     """
-    place, epsilon, slope = (1 if at_most else 0), start, -line._b
+    place, epsilon, slope = (1 if at_most else 0), start, -line.b
     low, high = -math.inf, math.inf  # above δ at low, not at high
-    before, size = None, max(1.0, line._b * start)
-    near, away = 1e-12 * size, 1e-9 * size / line._b
+    before, size = None, max(1.0, line.b * start)
+    near, away = 1e-12 * size, 1e-9 * size / line.b
     for attempt in range(MOST_TRIES):
         value = line.ends(epsilon)[place]
         above = value > delta
@@ -333,7 +389,7 @@ def _crossing(line: _Line, start: float, delta: float, *, at_most: bool) -> floa
             guess = epsilon - gap / slope
         else:
             guess, away = epsilon - away, 8.0 * away
-        if high - low <= 1e-13 * size / line._b:
+        if high - low <= 1e-13 * size / line.b:
             break
         if not low < guess < high:
             guess = 0.5 * (low + high) if -math.inf < low < high < math.inf else epsilon + away

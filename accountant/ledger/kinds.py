@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accountant import checks
+from accountant._basics.tolerances import relative_width
 from accountant.analyses.adaptive_counts import Lattice, Packet, capacity, lattice_for
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import DomainError, PrecisionError, UnsupportedError
@@ -31,6 +32,10 @@ _LARGEST = 16
 
 # A packet holds no more releases; more would need too fine a lattice.
 _MOST_RELEASES = 1 << 12
+
+
+# The relative width of the ε by which packets are chosen; any packet is sound.
+_ROUGHLY = 1e-3
 
 
 class Level(NamedTuple):
@@ -142,7 +147,8 @@ def _capacities(
 
 def _alone(kind: Mechanism, epsilon: float, delta: float) -> int:
     """Return how many releases of a kind would fill a budget of nothing else."""
-    alone = FixedMeter(epsilon, delta).affordable(kind)
+    with relative_width(_ROUGHLY):
+        alone = FixedMeter(epsilon, delta).affordable(kind)
     if not alone:
         raise DomainError(
             f"every kind of a budget must fit it once; {kind!r:.80} exceeds (epsilon, delta) ="

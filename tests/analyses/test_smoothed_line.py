@@ -456,6 +456,122 @@ def test_many_runs_against_polynomials_of_balls(epsilon):
     assert found.upper - found.lower < 1e-4 * found.upper
 
 
+def random_on_a_lattice(rng, spacing):
+    """Return 2 to 100 different releases whose losses are multiples, exact laws, and a reach."""
+    mechanisms, laws, tail = [], [], None
+    for _ in range(int(rng.integers(2, 101))):
+        kind, times = int(rng.integers(0, 4)), int(rng.integers(1, 65))
+        rate = times * spacing
+        if kind == 0:
+            mechanisms.append((ac.DiscreteGaussian(math.sqrt(1 / rate)), 1))
+            laws.append(gaussian_law_on(rate))
+        elif kind == 1:
+            mechanisms.append((ac.DiscreteLaplace(float(1 / rate)), 1))
+            e = (-ball(rate)).exp()
+            laws.append((-rate, [e / (1 + e), 1 / (1 + e)], 2 * rate))
+        elif kind == 2 or tail is not None:
+            mechanisms.append((ac.RandomizedResponse(float(rate)), 1))
+            e = (-ball(rate)).exp()
+            laws.append((-rate, [e / (1 + e), 1 / (1 + e)], 2 * rate))
+        else:
+            tail = Fraction(1, 2 ** int(rng.integers(0, 5)))
+            mechanisms.append((ac.Laplace(float(1 / tail)), 1))
+    return mechanisms, laws, tail
+
+
+def gaussian_law_on(rate):
+    """Return first loss, masses and spacing of a discrete Gaussian with 1/σ² = rate."""
+    reach = math.ceil(12 / math.sqrt(rate)) + 2
+    weights = [(-arb(x * x) * ball(rate) / 2).exp() for x in range(-reach, reach + 1)]
+    whole = sum(weights, arb(0))
+    return rate * Fraction(1 - 2 * reach, 2), [w / whole for w in weights], rate
+
+
+@pytest.mark.long(keep=4)
+@pytest.mark.parametrize("seed", range(300))
+def test_sweep_of_many_kinds_against_polynomials_of_balls(seed):
+    rng = np.random.default_rng([21, seed])
+    ctx.prec = 120
+    spacing = Fraction(1, 32)
+    mechanisms, laws, tail = random_on_a_lattice(rng, spacing)
+    total, offset, mean, variance = flint.arb_poly([arb(1)]), Fraction(0), 0.0, 0.0
+    polynomials = []
+    for first, masses, gap in laws:
+        stride = int(gap / spacing)
+        one = [arb(0)] * (stride * (len(masses) - 1) + 1)
+        one[::stride] = masses
+        polynomials.append(flint.arb_poly(one))
+        offset += first
+        at = [float(first + i * gap) for i in range(len(masses))]
+        p = [float(mass.mid()) for mass in masses]
+        centre = sum(x * w for x, w in zip(at, p, strict=True))
+        mean += centre
+        variance += sum((x - centre) ** 2 * w for x, w in zip(at, p, strict=True))
+    for one in sorted(polynomials, key=lambda each: each.degree()):
+        total *= one
+    epsilon = max(mean + float(rng.uniform(0.0, 4.0)) * math.sqrt(variance), 0.01)
+    e, truth, reach = ball(epsilon), arb(0), ball(tail or 0)
+    for k, mass in enumerate(total.coeffs()):
+        x = e - ball(offset + k * spacing)
+        if tail is not None and abs(float(x.mid())) < float(tail):
+            truth += mass * (1 - ((x - reach) / 2).exp())
+        elif float(x.mid()) < 0:
+            truth += mass * (1 - x.exp())
+    delta = float(truth.mid())
+    solver = line_of(parts_of(*mechanisms))
+    found = solver._tried_delta(epsilon)
+    slack = 1e-13 * len(mechanisms) * delta + 1e-28  # parameters are rounded; tails left out
+    assert found.upper >= delta - slack
+    assert found.lower <= delta + slack
+    if 1e-13 < delta < 0.3:
+        assert found.upper - found.lower <= 1e-3 * found.upper
+        bounds = solver._tried_epsilon(delta)
+        assert bounds.upper >= epsilon * (1 - 1e-11)
+        assert bounds.lower <= epsilon * (1 + 1e-11)
+
+
+@pytest.mark.long(keep=10)
+@pytest.mark.parametrize("seed", range(1000))
+def test_few_sums_are_exact(seed):
+    rng = np.random.default_rng([22, seed])
+    ctx.prec = 500
+    parts, laws = [], []
+    for _ in range(int(rng.integers(1, 4))):
+        size, n = int(rng.integers(2, 5)), int(rng.integers(1, 6))
+        # powers of ten far apart, and as far as they go
+        p, q = (10.0 ** -rng.uniform(0, 3 if seed % 2 else 100, size) for _ in range(2))
+        p[rng.integers(size)] = q[rng.integers(size)] = 1.0
+        p, q = p / math.fsum(p), q / math.fsum(q)
+        parts.append((ac.DominatingPMFs(p.tolist(), q.tolist()), n))
+        laws += [[((ball(x) / ball(y)).log(), ball(x)) for x, y in zip(p, q, strict=True)]] * n
+    if sum(n for _, n in parts) < 2 or size_of(laws) > 5_000:
+        return
+    found = [(arb(0), arb(1))]
+    for law in laws:
+        found = [(x + y, p * w) for x, p in found for y, w in law]
+    solver = line_of(parts_of(*parts))
+    assert solver.name == "sums"
+    largest = max(float(loss.mid()) for loss, _ in found)
+    for share in (0.0, 0.3, 0.9):
+        epsilon = max(share * largest, 0.0)
+        e = ball(epsilon)
+        above = [(x, p) for x, p in found if float(x.mid()) > epsilon]
+        truth = sum((p * (1 - (e - x).exp()) for x, p in above), arb(0))
+        delta = float(truth.mid())
+        bounds = solver.delta_bounds(epsilon)
+        assert bounds.lower <= delta * (1 + 1e-15)
+        assert bounds.upper >= delta * (1 - 1e-15)
+        assert bounds.upper - bounds.lower <= 1e-8 * bounds.upper + 1e-290
+        if 1e-280 < delta < 1:
+            inverse = solver.epsilon_bounds(delta)
+            assert inverse.lower <= epsilon * (1 + 1e-14)
+            assert inverse.upper >= epsilon * (1 - 1e-14)
+
+
+def size_of(laws):
+    return math.prod(len(law) for law in laws)
+
+
 def test_a_common_lattice_is_left_to_the_lattice():
     assert not covers_line(
         parts_of((ac.RandomizedResponse(1.0), 1), (ac.RandomizedResponse(2.0), 3))
