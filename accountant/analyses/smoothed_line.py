@@ -395,8 +395,8 @@ def _crossing(line: Ends, start: float, delta: float, *, at_most: bool) -> float
             guess = 0.5 * (low + high) if -math.inf < low < high < math.inf else epsilon + away
         epsilon = guess
     found = high if at_most else low
-    if abs(found) < math.inf:
-        return found
+    if found < math.inf:
+        return found  # a lower end that is nowhere above δ is at -inf
     raise PrecisionError("the crossing of a line was not found")
 
 
