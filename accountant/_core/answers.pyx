@@ -348,7 +348,7 @@ include "compositions.pxi"
 cdef extern from "smoothed_line.h" nogil:
     ctypedef struct acct_line_part:
         int kind
-        double runs, spread, damping, distance, frequency
+        double runs, spread, damping, distance, frequency, period
         const double *loss
         const double *weight
         int64_t atoms
@@ -486,6 +486,7 @@ def fill_line_nodes(
         rows[j].damping = parts[j, 3]
         rows[j].distance = parts[j, 4]
         rows[j].frequency = parts[j, 5]
+        rows[j].period = 1.0 / parts[j, 5] if parts[j, 5] > 0.0 else 0.0
         rows[j].loss = &losses[0] + <int64_t>parts[j, 6]
         rows[j].weight = &weights[0] + <int64_t>parts[j, 6]
         rows[j].atoms = <int64_t>parts[j, 7]

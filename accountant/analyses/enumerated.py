@@ -14,20 +14,8 @@ from accountant.pairs.line import LAPLACE, LineLaw
 
 # Sums of losses that are listed, at most. This and the next affect speed alone.
 MOST_SUMS = 1 << 15
-# Runs of one part, at most: the digits of larger factorials are lost.
+# Runs of all parts, at most: the digits of larger factorials are lost.
 MOST_RUNS = 1 << 12
-
-
-def sums_of(laws: Sequence[tuple[LineLaw, int]]) -> int:
-    """Return how many sums of losses there are, equal ones counted apart, or more than enough."""
-    count = 1
-    for law, n in laws:
-        if n > MOST_RUNS:
-            return MOST_SUMS + 1
-        count *= math.comb(n + law.p.size - 1, n)
-        if count > MOST_SUMS:
-            break
-    return count
 
 
 def listed_laws(parts: Parts) -> tuple[list[tuple[LineLaw, int]], float] | None:
@@ -35,8 +23,10 @@ def listed_laws(parts: Parts) -> tuple[list[tuple[LineLaw, int]], float] | None:
 
     None where some part is neither, the sums are many, or there is one release alone.
     """
-    laws, reach = [], 0.0
-    if sum(n for _, n in parts) < 2:
+    laws: list[tuple[LineLaw, int]] = []
+    reach, count = 0.0, 1
+    runs = sum(n for _, n in parts)
+    if not 2 <= runs <= MOST_RUNS or 1 << (len(parts) - 1) > MOST_SUMS:
         return None
     for pair, n in parts:
         law = pair.line
@@ -46,8 +36,11 @@ def listed_laws(parts: Parts) -> tuple[list[tuple[LineLaw, int]], float] | None:
         listed = pair.listed
         if listed is None:
             return None
+        count *= math.comb(n + listed.p.size - 1, n)
+        if count > MOST_SUMS:
+            return None
         laws.append((listed, n))
-    return (laws, reach) if sums_of(laws) <= MOST_SUMS else None
+    return laws, reach
 
 
 class Enumerated:

@@ -277,11 +277,12 @@ class Aliases:
         # None is to the right of the largest loss.
         right = min(float(needed[further].min()), 1.001 * max(laws.largest - epsilon, 0.0))
         self.largest = laws.largest
-        self.period = max(1.02 * right, 1.02 * float(needed[nearer].min()), 1e-300)
-        # The nearest order that shows it: sampled steps are evaluated for that of the line.
+        self.period = max(right, float(needed[nearer].min()), 1e-300)
+        # Beside sampled steps the nearest order that will do: they are evaluated for the line's.
         left = value - gap * self.period
+        least = target - 20.0 if laws.sampled else -math.inf
         self.right, self.left = (
-            float(other[min(where, key=lambda i: (max(left[i] - target + 20.0, 0.0), gap[i]))])
+            float(other[min(where, key=lambda i: (max(left[i], least), gap[i]))])
             for where in (np.flatnonzero(further), np.flatnonzero(nearer))
         )
 

@@ -39,8 +39,8 @@ from accountant.pairs.line import ATOMS, LATTICE, SAMPLED
 
 # Relative widths that the smoothing is chosen for, tried in turn, and how many nodes times parts
 # may be evaluated in full for each, some 40 ns each. Only widths and speed depend on them.
-WIDTHS = {2e-9: 300_000, 3e-8: 1_000_000, 4e-7: 4_000_000}
-# Nodes of a line, of which most are left out at 10 ns each where parts decay.
+WIDTHS = {2e-9: 50_000, 3e-8: 150_000, 4e-7: 4_000_000}
+# Nodes of a line, of which most are left out at 10 to 50 ns each where parts decay.
 MOST_NODES = 500_000
 # Beyond y with s²y²/2 equal to this, no node is evaluated.
 LAST_EXPONENT = 46.0
@@ -265,6 +265,8 @@ def _finest(laws: Laws, b: float, epsilon: float) -> _Line:
     lasts = [math.ceil(math.sqrt(2.0 * LAST_EXPONENT) / (s * step)) for s in widths]
     table = laws.sampled.on_line(b, aliases, step, lasts[-1], laws.gaussian_end)
     decays = bool(np.any(laws.kind <= LATTICE))
+    # Where all parts decay few of them show that a node may be left out.
+    quick = bool(np.all(laws.kind <= LATTICE)) and not laws.atoms
     for s, last, factors in zip(widths, lasts, WIDTHS.values(), strict=True):
         size = last + 1
         if table.nodes is not None and last >= table.nodes.shape[1]:
@@ -273,7 +275,8 @@ def _finest(laws: Laws, b: float, epsilon: float) -> _Line:
             size = table.nodes.shape[1]
         room = factors // (1 + laws.runs.size + len(laws.atoms))
         # Without a part that decays no node is left out.
-        if size > MOST_NODES or (size > room and not decays):
+        most = MOST_NODES if quick or s == widths[-1] else MOST_NODES // 6
+        if size > most or (size > room and not decays):
             continue
         try:
             return _Line(laws, aliases, table, s, step, last, min(size, room))

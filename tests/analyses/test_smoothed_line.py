@@ -307,7 +307,10 @@ def test_sampled_steps_are_off_by_less_than_they_say(seed, direct):
             [
                 one ** int(n)
                 for one, (_, _, n) in zip(
-                    [sampled_transform(q, sigma, acb(ball(1.0 + o)), add, deviations) for q, sigma, _ in steps],
+                    [
+                        sampled_transform(q, sigma, acb(ball(1.0 + o)), add, deviations)
+                        for q, sigma, _ in steps
+                    ],
                     steps,
                     strict=True,
                 )

@@ -26,7 +26,7 @@ typedef acct_line_value factor;
 static inline double reduced(const acct_line_part *part, double y, double *whole) {
     double turns = y * part->frequency;
     *whole = (turns + ROUNDS) - ROUNDS;
-    return (turns - *whole) / part->frequency;
+    return (turns - *whole) * part->period;
 }
 
 /* ensures  log|F(c + iy) / F(c)| <= returned <= 0, but for the round-off of y */

@@ -24,7 +24,7 @@ typedef struct {
     double spread;   /* v: the squared distance over the variance, or the largest loss */
     double damping;  /* of a lattice: 2 pi^2 sigma^2 */
     double distance; /* of a lattice: an integer */
-    double frequency; /* of a lattice: v / (2 pi distance), periods per unit of y */
+    double frequency, period; /* of a lattice: v / (2 pi distance), periods per unit of y; and 1 over it */
     const double *loss, *weight; /* of atoms: weights are tilted to c and sum to one */
     int64_t atoms;
     double weight_err; /* relative error of the weights */
