@@ -182,7 +182,8 @@ class _Sampled:
         self.log_delta, self.direct = log_delta, direct
         self.direction = core.ADD if any(part.add for part, _ in found) else core.REMOVE
         rows = np.array([(part[0], part[1], n) for part, n in found], dtype=np.float64)
-        self.columns = tuple(np.ascontiguousarray(each) for each in rows.reshape(-1, 3).T)
+        q, sigma, steps = np.ascontiguousarray(rows.reshape(-1, 3).T)
+        self.columns: tuple[FloatArray, FloatArray, FloatArray] = q, sigma, steps
 
     def __bool__(self) -> bool:
         return self.columns[0].size > 0
@@ -202,7 +203,7 @@ class _Sampled:
     def on_line(
         self, b: float, aliases: Aliases, step: float, last: float, end: float
     ) -> SampledLine:
-        """Return their product at the nodes of a line: up to the last, or those that count at y <= end."""
+        """Return their product at the nodes of a line that count: none after ``last`` or ``end``."""
         if not self:
             return SampledLine(None, True, np.zeros(3), np.zeros(3), 0.0)
         enough = math.ceil(min(last, end / step)) + 1

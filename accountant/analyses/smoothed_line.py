@@ -260,7 +260,7 @@ def _finest(laws: Laws, b: float, epsilon: float) -> _Line:
     widths = [math.sqrt(width * scale) for width in WIDTHS]
     aliases = Aliases(laws, b, epsilon)
     step = _few_digits(2.0 * math.pi / aliases.period)
-    if not (0.0 < widths[0] and widths[-1] < math.inf and b > 0.0 and step > 0.0):
+    if not (widths[0] > 0.0 and widths[-1] < math.inf and b > 0.0 and step > 0.0):
         raise PrecisionError("the line is out of the range of numbers")
     lasts = [math.ceil(math.sqrt(2.0 * LAST_EXPONENT) / (s * step)) for s in widths]
     table = laws.sampled.on_line(b, aliases, step, lasts[-1], laws.gaussian_end)

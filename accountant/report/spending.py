@@ -112,11 +112,11 @@ class Spending:
         """Bracket ε(delta)."""
         if self.rounded:
             with relative_width(ROUGHLY):
-                lower = self.below.epsilon_bounds(delta).lower
+                lower = float(self.below.epsilon_bounds(delta).lower)
                 upper = self.above.epsilon(delta)
         else:
             known = self.above.epsilon_bounds(delta)
-            lower, upper = known.lower, known.upper
+            lower, upper = float(known.lower), float(known.upper)
         if delta == 0.0:
             upper = min(float(upper), basic_epsilon(self.counts))  # decimals, rounded once
         return Bounds(min(float(lower), float(upper)), upper)
@@ -251,7 +251,8 @@ def _setting(mechanism: Mechanism) -> tuple[float, float] | None:
         return mechanism.sampling_probability, mechanism.mechanism.noise_multiplier
     if _is_plain(mechanism):
         return 1.0, mechanism.noise_multiplier
-    if type(mechanism) in (Laplace, DiscreteLaplace) and mechanism.sensitivity == 1:
+    known = type(mechanism) in (Laplace, DiscreteLaplace)
+    if known and isinstance(mechanism, (Laplace, DiscreteLaplace)) and mechanism.sensitivity == 1:
         return (1.0, mechanism.scale) if mechanism.scale < math.inf else None
     if type(mechanism) is PureDP or (type(mechanism) is RandomizedResponse and mechanism.k == 2):
         return mechanism.epsilon0, 1.0

@@ -296,40 +296,27 @@ def test_sampled_steps_are_off_by_less_than_they_say(seed, direct):
     # beyond them, outcomes have a mass of their own in every bound
     deviations = 0.0 if direct else math.sqrt(2 * (math.log(columns[2].sum()) + 63.0))
     try:
-        kept, decays, logs = core.sampled_line(
+        kept, _, logs = core.sampled_line(
             *columns, direction, direct, -30.0, b, orders[1:], step, -35.0, table
         )
     except ac.PrecisionError:
         assert not direct  # a line without windows has room for any few steps
         return
-    at = [
-        math.prod(
-            [
-                one ** int(n)
-                for one, (_, _, n) in zip(
-                    [
-                        sampled_transform(q, sigma, acb(ball(1.0 + o)), add, deviations)
-                        for q, sigma, _ in steps
-                    ],
-                    steps,
-                    strict=True,
-                )
-            ],
-            start=acb(1),
-        ).real
-        for o in orders
-    ]
+
+    def of_all(z):
+        value = acb(1)
+        for q, sigma, n in steps:
+            value *= sampled_transform(q, sigma, z, add, deviations) ** int(n)
+        return value
+
+    at = [of_all(acb(ball(1.0 + order))).real for order in orders]
     for i, exact in enumerate(at):
         off = exact.log() - ball(logs[2 * i])
         # the ends of windows are rounded
         assert abs(float(off.mid())) <= logs[2 * i + 1] + 1e-12
     nodes = {0, 1, kept // 3, kept - 1} | set(rng.integers(0, kept, 2).tolist())
     for k in sorted(nodes):
-        z = acb(ball(1.0 + b), ball(k * step))
-        value = acb(1)
-        for q, sigma, n in steps:
-            value *= sampled_transform(q, sigma, z, add, deviations) ** int(n)
-        value /= acb(at[0])
+        value = of_all(acb(ball(1.0 + b), ball(k * step))) / acb(at[0])
         off = abs(value - acb(ball(table[0, k]), ball(table[1, k])))
         assert float(off.mid() - off.rad()) <= table[2, k] + 1e-17
         assert table[2, k] <= 1e-7
@@ -540,14 +527,14 @@ def test_few_sums_are_exact(seed):
     ctx.prec = 500
     parts, laws = [], []
     for _ in range(int(rng.integers(1, 4))):
-        size, n = int(rng.integers(2, 5)), int(rng.integers(1, 6))
+        outcomes, n = int(rng.integers(2, 5)), int(rng.integers(1, 6))
         # powers of ten far apart, and as far as they go
-        p, q = (10.0 ** -rng.uniform(0, 3 if seed % 2 else 100, size) for _ in range(2))
-        p[rng.integers(size)] = q[rng.integers(size)] = 1.0
+        p, q = (10.0 ** -rng.uniform(0, 3 if seed % 2 else 100, outcomes) for _ in range(2))
+        p[rng.integers(outcomes)] = q[rng.integers(outcomes)] = 1.0
         p, q = p / math.fsum(p), q / math.fsum(q)
         parts.append((ac.DominatingPMFs(p.tolist(), q.tolist()), n))
         laws += [[((ball(x) / ball(y)).log(), ball(x)) for x, y in zip(p, q, strict=True)]] * n
-    if sum(n for _, n in parts) < 2 or size_of(laws) > 5_000:
+    if sum(n for _, n in parts) < 2 or size(laws) > 5_000:
         return
     found = [(arb(0), arb(1))]
     for law in laws:
@@ -569,10 +556,6 @@ def test_few_sums_are_exact(seed):
             inverse = solver.epsilon_bounds(delta)
             assert inverse.lower <= epsilon * (1 + 1e-14)
             assert inverse.upper >= epsilon * (1 - 1e-14)
-
-
-def size_of(laws):
-    return math.prod(len(law) for law in laws)
 
 
 def test_a_common_lattice_is_left_to_the_lattice():
