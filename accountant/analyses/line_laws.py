@@ -203,7 +203,7 @@ class _Sampled:
     def on_line(
         self, b: float, aliases: Aliases, step: float, last: float, end: float
     ) -> SampledLine:
-        """Return their product at the nodes of a line that count: none after ``last`` or ``end``."""
+        """Return their product at the nodes of a line that count: none after ``last``, ``end``."""
         if not self:
             return SampledLine(None, True, np.zeros(3), np.zeros(3), 0.0)
         enough = math.ceil(min(last, end / step)) + 1

@@ -7,7 +7,8 @@ from fractions import Fraction
 import pytest
 
 import accountant as ac
-from accountant.analyses.pld import Composed
+from accountant.analyses.smoothed_line import SmoothedLine
+from accountant.analyses.solvers import Grid
 from accountant.composition import composed
 from accountant.report import spending, statement
 
@@ -91,14 +92,19 @@ def test_ten_thousand_different_releases_are_all_stated(kind):
 
 
 def test_many_kinds_of_noise_are_stated_by_lines(monkeypatch):
-    made = []
-    start = Composed.__init__
+    asked = {Grid: 0, SmoothedLine: 0}
 
-    def counted(self, *args, **kwargs):
-        made.append(args)
-        start(self, *args, **kwargs)
+    def count(kind, name):
+        answer = getattr(kind, name)
 
-    monkeypatch.setattr(Composed, "__init__", counted)
+        def counted(self, *args):
+            asked[kind] += 1
+            return answer(self, *args)
+
+        monkeypatch.setattr(kind, name, counted)
+
+    count(Grid, "_ask")
+    count(SmoothedLine, "_tried")
     kinds = (
         lambda k: ac.Gaussian(500.0 + k),
         lambda k: ac.Laplace(5000.0 + k),
@@ -109,8 +115,9 @@ def test_many_kinds_of_noise_are_stated_by_lines(monkeypatch):
     for k in range(400):
         ledger.compose(kinds[k % 4](k))
     assert statement(ledger, certificate=False).rounded
-    # Two for each composition that any line leaves wide; it was one for every bracket.
-    assert len(made) <= 4
+    # Only where a line leaves a bracket wide.
+    assert asked[SmoothedLine] > 60
+    assert asked[Grid] <= 0.3 * asked[SmoothedLine], asked
 
 
 def test_a_pure_budget_that_is_spent_is_stated_as_the_decimal_that_it_is():
