@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Protocol
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from accountant._basics.tolerances import wanted_tolerances
 from accountant._core import answers as core
 from accountant.analyses.brackets import is_within
 from accountant.analyses.enumerated import Enumerated, listed_laws
+from accountant.analyses.line_ends import crossing, delta_of, epsilon_of
 from accountant.analyses.line_laws import (
     MANY,
     Aliases,
@@ -50,8 +50,6 @@ LEAST_SCALE = 0.1
 LEVELS = (-30.0, -100.0, -300.0, -745.0)
 # Bits of the step between nodes, so that its multiples are exact.
 STEP_BITS = 24
-# Evaluations for one end; Newton's method needs some five, and halving fifty.
-MOST_TRIES = 60
 # Lines until one is next to its own answer, and by how much log δ may be off there.
 MOST_LINES, FAR = 4, 1.0
 # The native core leaves out nodes whose product is below this (smoothed_line.h).
@@ -188,13 +186,13 @@ class SmoothedLine(Solver):
         for _ in range(MOST_LINES):
             line = _finest(laws, b, guess)
             least = laws.doubt.listed(delta, line.outside)
-            upper = max(_crossing(line, guess, least, at_most=True), 0.0)
+            upper = max(crossing(line, guess, least, at_most=True), 0.0)
             if abs(upper - guess) * b < FAR:
                 break
             b, guess = laws.saddle(upper)[0], upper  # where atoms are heavy the first is far off
         below = self._laws(math.log(delta), direct, most_noise=True)
         under = line if below is laws else _finest(below, b, guess)
-        return _epsilon_of(laws.doubt, line, under, upper, delta)
+        return epsilon_of(laws.doubt, line, under, upper, delta)
 
     def _line_delta(self, epsilon: float, direct: bool = False) -> Bounds:
         """Bracket δ(epsilon) on a line."""
@@ -204,7 +202,7 @@ class SmoothedLine(Solver):
         line = _finest(laws, b, epsilon)
         below = self._laws(log_delta, direct, most_noise=True)
         under = line if below is laws else _finest(below, b, epsilon)
-        return _delta_of(laws.doubt, line, under, epsilon)
+        return delta_of(laws.doubt, line, under, epsilon)
 
     @cached_property
     def _sums(self) -> tuple[Enumerated, Doubt] | None:
@@ -219,30 +217,12 @@ class SmoothedLine(Solver):
         assert self._sums is not None
         sums, doubt = self._sums
         start = 0.5 * max(self.largest_loss if self.largest_loss < math.inf else 1.0, 1e-9)
-        upper = _crossing(sums, start, doubt.listed(delta, 0.0), at_most=True)
-        return _epsilon_of(doubt, sums, sums, upper, delta)
+        upper = crossing(sums, start, doubt.listed(delta, 0.0), at_most=True)
+        return epsilon_of(doubt, sums, sums, upper, delta)
 
     def _sum_delta(self, epsilon: float) -> Bounds:
         assert self._sums is not None
-        return _delta_of(self._sums[1], self._sums[0], self._sums[0], epsilon)
-
-
-def _epsilon_of(doubt: Doubt, line: Ends, under: Ends, start: float, delta: float) -> Bounds:
-    """Bracket ε(delta) by the upper end of one line and the lower end of another."""
-    upper = _crossing(line, start, doubt.listed(delta, line.outside), at_most=True)
-    most = (delta - doubt.least_infinite * (1.0 - 4.0 * U)) * (1.0 + 2.0 * doubt.mass_error)
-    lower = _crossing(under, upper, most * (1.0 + 4.0 * U), at_most=False)
-    upper = math.nextafter(upper + doubt.shift, math.inf)
-    return Bounds(max(math.nextafter(lower - doubt.shift, -math.inf), 0.0), max(upper, 0.0))
-
-
-def _delta_of(doubt: Doubt, line: Ends, under: Ends, epsilon: float) -> Bounds:
-    """Bracket δ(epsilon) in the same way."""
-    upper = line.ends(epsilon - doubt.shift)[1] * (1.0 + 2.0 * doubt.mass_error)
-    lower = under.ends(epsilon + doubt.shift)[0] * (1.0 - doubt.mass_error)
-    lower = max(lower, 0.0) + doubt.least_infinite
-    upper = (upper + doubt.infinite + doubt.unlisted + line.outside) * (1.0 + 8.0 * U)
-    return Bounds(min(max(lower * (1.0 - 8.0 * U), 0.0), upper), min(upper, 1.0))
+        return delta_of(self._sums[1], self._sums[0], self._sums[0], epsilon)
 
 
 def _most_noise(pair: DominatingPair) -> DominatingPair:
@@ -283,16 +263,6 @@ def _finest(laws: Laws, b: float, epsilon: float) -> _Line:
         except PrecisionError:
             continue
     raise PrecisionError("the line is too long")
-
-
-class Ends(Protocol):
-    """Bounds on a profile: a line, or all sums of losses."""
-
-    b: float
-    outside: float
-
-    def ends(self, epsilon: float) -> tuple[float, float]:
-        """Return a lower and an upper bound at ε."""
 
 
 class _Line:
@@ -363,44 +333,6 @@ class _Line:
             if epsilon < end
         )
         return lower - added * (1.0 + 1e-6), upper
-
-
-def _crossing(line: Ends, start: float, delta: float, *, at_most: bool) -> float:
-    """Return an ε whose upper end is at most δ, or whose lower end is above it, next to the best.
-
-    Newton's method on log δ finds it, whose slope is near -b, and halving where that leaves what
-    is known; only the evaluation at the returned ε counts.
-    """
-    place, epsilon, slope = (1 if at_most else 0), start, -line.b
-    low, high = -math.inf, math.inf  # above δ at low, not at high
-    before, size = None, max(1.0, line.b * start)
-    near, away = 1e-12 * size, 1e-9 * size / line.b
-    for attempt in range(MOST_TRIES):
-        value = line.ends(epsilon)[place]
-        above = value > delta
-        low, high = (epsilon, high) if above else (low, epsilon)
-        gap = math.log(value / delta) if value > 0.0 else -math.inf
-        if above is not at_most and abs(gap) <= near * 2.0**attempt:
-            return epsilon
-        if gap > -math.inf and before is not None and before[0] != epsilon:
-            secant = (gap - before[1]) / (epsilon - before[0])
-            if 0.2 * slope > secant > 5.0 * slope:
-                slope = secant
-        if gap > -math.inf:
-            before = epsilon, gap
-            gap += 0.2 * near * 2.0**attempt * (1.0 if at_most else -1.0)
-            guess = epsilon - gap / slope
-        else:
-            guess, away = epsilon - away, 8.0 * away
-        if high - low <= 1e-13 * size / line.b:
-            break
-        if not low < guess < high:
-            guess = 0.5 * (low + high) if -math.inf < low < high < math.inf else epsilon + away
-        epsilon = guess
-    found = high if at_most else low
-    if found < math.inf:
-        return found  # a lower end that is nowhere above δ is at -inf
-    raise PrecisionError("the crossing of a line was not found")
 
 
 def _sum(
