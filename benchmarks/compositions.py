@@ -15,6 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 import accountant as ac
+from accountant.report import statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +34,20 @@ def composition(steps: int, seed: int) -> ac.Composition:
     return ac.Composition(
         tuple((ac.PoissonSampled(ac.Gaussian(s), Q), 1) for s in schedule(steps, seed))
     )
+
+
+def mixed_ledger(kinds: int) -> ac.Accountant:
+    """Record different releases of four families."""
+    filled = ac.Accountant()
+    for k in range(kinds):
+        one = (
+            ac.Gaussian(500.0 + k),
+            ac.Laplace(5000.0 + k),
+            ac.PoissonSampled(ac.Gaussian(1.0 + k / (4.0 * kinds)), 1e-4),
+            ac.PureDP(1e-4 + k * 1e-9),
+        )
+        filled.compose(one[k % 4])
+    return filled
 
 
 def ledger(sigmas: list[float]) -> ac.Accountant:
@@ -96,6 +111,18 @@ def main() -> None:
     print(
         "odometer of 10,000 equal steps:",
         timed(lambda k: ledger([1.0 + k / 10] * 10_000), odometer),
+    )
+    beside = ac.Laplace(5.0)
+    print(
+        "epsilon of 1,000 equal steps beside five Laplace releases:",
+        timed(lambda k: 1000 * ac.PoissonSampled(ac.Gaussian(1 + k / 10), Q) + 5 * beside, epsilon),
+    )
+    print(
+        "report of 10,000 different releases of four families:",
+        timed(
+            lambda k: mixed_ledger(10_000 + k),
+            lambda made: statement(made, certificate=False).html(),
+        ),
     )
     if find_spec("dp_accounting"):
         peer(given.peer_steps)

@@ -200,4 +200,27 @@ def fill_line_nodes(
     step: float,
     last: int,
     nodes: _Floats,
+    table: _Floats | None = None,
 ) -> tuple[int, int]: ...
+def sampled_line(
+    q: _Floats,
+    sigma: _Floats,
+    steps: _Floats,
+    direction: int,
+    direct: bool,
+    log_delta: float,
+    b: float,
+    aliases: tuple[float, float],
+    dy: float,
+    log_error: float,
+    table: _Floats,
+) -> tuple[int, bool, tuple[float, float, float, float, float, float, float]]: ...
+def sampled_line_logs(
+    q: _Floats,
+    sigma: _Floats,
+    steps: _Floats,
+    direction: int,
+    log_delta: float,
+    b: _Floats,
+    value: _Floats,
+) -> None: ...

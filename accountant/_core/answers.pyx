@@ -348,7 +348,7 @@ include "compositions.pxi"
 cdef extern from "smoothed_line.h" nogil:
     ctypedef struct acct_line_part:
         int kind
-        double runs, spread, damping, distance, frequency
+        double runs, spread, damping, distance, frequency, period
         const double *loss
         const double *weight
         int64_t atoms
@@ -364,8 +364,89 @@ cdef extern from "smoothed_line.h" nogil:
 
     int acct_line_product(
         const acct_line_part *parts, int64_t count, double c, double step, int64_t last,
-        acct_line_nodes *nodes
+        const acct_line_nodes *first, acct_line_nodes *nodes
     )
+
+
+cdef extern from "heterogeneous_line.h" nogil:
+    ctypedef struct acct_sampled_line:
+        int direction, direct
+        double log_delta, b, right_b, left_b, dy, log_error
+
+    ctypedef struct acct_sampled_orders:
+        double log_mgf, log_mgf_err, right_log, right_err, left_log, left_err, outside
+
+    int acct_heterogeneous_line(
+        const acct_part *parts, int count, const acct_sampled_line *line, acct_line_nodes *nodes,
+        acct_sampled_orders *orders, int *decays
+    )
+    int acct_heterogeneous_line_logs(
+        const acct_part *parts, int count, int direction, double log_delta, int64_t size,
+        const double *b, double *value
+    )
+
+
+cdef int set_table(acct_line_nodes *nodes, double[:, ::1] table) except -1:
+    if table.shape[0] != 4 or table.shape[1] < 1:
+        raise ValueError("the arrays handed to the native core do not fit each other")
+    nodes.room = table.shape[1]
+    nodes.re, nodes.im = &table[0, 0], &table[1, 0]
+    nodes.err, nodes.most = &table[2, 0], &table[3, 0]
+    return 0
+
+
+def sampled_line(
+    const double[::1] q, const double[::1] sigma, const double[::1] steps, int direction,
+    bint direct, double log_delta, double b, tuple aliases, double dy, double log_error,
+    double[:, ::1] table,
+):
+    """Fill the product of subsampled Gaussians at the nodes ``k·dy`` of a line.
+
+    The rows of ``table`` are real and imaginary part, error and modulus. With ``direct`` no outcome
+    is left out, and a step may decay as slowly as it likes. Returns how many nodes are
+    set, whether all beyond are as good as nothing, and the logarithm of the product at the distance
+    ``b`` with its error, at the two of ``aliases`` in the same way, and the mass that is left out.
+    """
+    cdef acct_environment saved
+    cdef acct_line_nodes nodes
+    cdef acct_sampled_orders orders
+    cdef acct_sampled_line line = {
+        "direction": direction, "direct": direct, "log_delta": log_delta, "b": b,
+        "right_b": aliases[0], "left_b": aliases[1], "dy": dy, "log_error": log_error,
+    }
+    cdef int status, decays = 0
+    set_table(&nodes, table)
+    cdef acct_part *parts = gather(q, sigma, steps, 0)
+    with nogil:
+        acct_enter(&saved)
+        status = acct_heterogeneous_line(
+            parts, <int>q.shape[0], &line, &nodes, &orders, &decays
+        )
+        acct_leave(&saved)
+    free(parts)
+    check(status)
+    logs = orders.log_mgf, orders.log_mgf_err, orders.right_log, orders.right_err
+    return nodes.kept, decays != 0, (*logs, orders.left_log, orders.left_err, orders.outside)
+
+
+def sampled_line_logs(
+    const double[::1] q, const double[::1] sigma, const double[::1] steps, int direction,
+    double log_delta, const double[::1] b, double[::1] value,
+):
+    """Fill about the logarithm of the product at the distances ``b``, to place lines."""
+    cdef acct_environment saved
+    cdef int status
+    if value.shape[0] != b.shape[0] or b.shape[0] < 1:
+        raise ValueError("the arrays handed to the native core do not fit each other")
+    cdef acct_part *parts = gather(q, sigma, steps, 0)
+    with nogil:
+        acct_enter(&saved)
+        status = acct_heterogeneous_line_logs(
+            parts, <int>q.shape[0], direction, log_delta, b.shape[0], &b[0], &value[0]
+        )
+        acct_leave(&saved)
+    free(parts)
+    check(status)
 
 
 def fill_line_nodes(
@@ -376,14 +457,17 @@ def fill_line_nodes(
     double step,
     int64_t last,
     double[:, ::1] nodes,
+    double[:, ::1] table=None,
 ):
     """Fill the columns y, real and imaginary part, error and modulus; return (kept, pruned).
 
     A row of ``parts`` is kind, runs, spread, damping, distance, frequency, the first atom and how
-    many there are, and the relative error of their weights.
+    many there are, and the relative error of their weights. A ``table`` of the product of further
+    parts (:func:`fill_sampled_line`) multiplies them.
     """
     cdef acct_environment saved
-    cdef acct_line_nodes out
+    cdef acct_line_nodes out, first
+    cdef acct_line_nodes *more = NULL
     cdef acct_line_part *rows
     cdef Py_ssize_t j, n = parts.shape[0]
     cdef int status
@@ -402,6 +486,7 @@ def fill_line_nodes(
         rows[j].damping = parts[j, 3]
         rows[j].distance = parts[j, 4]
         rows[j].frequency = parts[j, 5]
+        rows[j].period = 1.0 / parts[j, 5] if parts[j, 5] > 0.0 else 0.0
         rows[j].loss = &losses[0] + <int64_t>parts[j, 6]
         rows[j].weight = &weights[0] + <int64_t>parts[j, 6]
         rows[j].atoms = <int64_t>parts[j, 7]
@@ -409,9 +494,13 @@ def fill_line_nodes(
     out.room = nodes.shape[1]
     out.y, out.re, out.im = &nodes[0, 0], &nodes[1, 0], &nodes[2, 0]
     out.err, out.most = &nodes[3, 0], &nodes[4, 0]
+    if table is not None:
+        set_table(&first, table)
+        first.kept = first.room
+        more = &first
     with nogil:
         acct_enter(&saved)
-        status = acct_line_product(rows, n, c, step, last, &out)
+        status = acct_line_product(rows, n, c, step, last, more, &out)
         acct_leave(&saved)
     free(rows)
     check(status)

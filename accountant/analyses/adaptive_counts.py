@@ -28,6 +28,10 @@ _KNOTS = 1 << 20
 _PRODUCTS = 1 << 31
 
 
+# A law with fewer masses than one in so many knots is summed mass by mass; speed alone.
+_SPARSE = 16
+
+
 class Law(NamedTuple):
     """Masses at ``spacing * (first + k)``, and the mass at +∞."""
 
@@ -56,7 +60,10 @@ def single(pair: DominatingPair, spacing: float, lost: float) -> Law:
 
 
 def cut(law: Law, lost: float) -> Law:
-    """Move at most ``lost`` from the top to +∞, and as much from the bottom up to what is kept."""
+    """Move at most ``lost`` from the top to +∞, as much from the bottom up to what is kept.
+
+    Where few masses make up the rest, as much of the others goes to +∞, too.
+    """
     masses = law.masses
     above = np.cumsum(masses[::-1])[::-1]
     below = np.cumsum(masses)
@@ -64,9 +71,14 @@ def cut(law: Law, lost: float) -> Law:
     first = min(int(np.count_nonzero(below <= lost)), last - 1)
     kept = masses[first:last].copy()
     kept[0] += total(masses[:first])
-    return Law(
-        law.spacing, law.first + first, kept, law.infinite * (1 + 4 * U) + total(masses[last:])
-    )
+    gone = law.infinite * (1 + 4 * U) + total(masses[last:])
+    # Rare kinds of few losses have next to nothing between them.
+    little = np.sort(kept)
+    few = little[int(np.count_nonzero(np.cumsum(little) <= lost)) :]
+    if 0 < _SPARSE * few.size < kept.size:
+        faint = kept < few[0]
+        gone, kept = gone + total(kept[faint]), np.where(faint, 0.0, kept)
+    return Law(law.spacing, law.first + first, kept, gone * (1 + 4 * U))
 
 
 def lifted(law: Law, share: float) -> Law:
@@ -99,10 +111,19 @@ def coarser(law: Law) -> Law:
 
 def _sum(a: Law, b: Law) -> Law:
     """Return an upper law of the sum of independent losses on one lattice (Theorem G1)."""
-    fewer, more = sorted((len(a.masses), len(b.masses)))
-    if fewer * more > _PRODUCTS:
-        raise PrecisionError("the sum of a packet takes too many values")
-    masses = np.convolve(a.masses, b.masses) * (1.0 + (fewer + 4) * U)
+    if np.count_nonzero(a.masses) > np.count_nonzero(b.masses):
+        a, b = b, a
+    where = np.flatnonzero(a.masses)
+    if _SPARSE * where.size < len(a.masses):
+        masses = np.zeros(len(a.masses) + len(b.masses) - 1)
+        for i in where.tolist():
+            masses[i : i + len(b.masses)] += a.masses[i] * b.masses
+        masses *= 1.0 + (where.size + 4) * U
+    else:
+        fewer, more = sorted((len(a.masses), len(b.masses)))
+        if fewer * more > _PRODUCTS:
+            raise PrecisionError("the sum of a packet takes too many values")
+        masses = np.convolve(a.masses, b.masses) * (1.0 + (fewer + 4) * U)
     infinite = (a.infinite * max(total(b.masses), 1.0) + b.infinite) * (1.0 + 8.0 * U)
     infinite += a.infinite * b.infinite
     return Law(a.spacing, a.first + b.first, masses, infinite)
@@ -150,12 +171,17 @@ class Offer:
         # From every knot, what is gained by ``knots`` or more leads beyond the lattice.
         taps = max(min(last, knots) - self._first + 1, 1)
         self._width = _TOGETHER + taps - 1
-        self._laws = np.zeros((self._width, len(laws), _TOGETHER))
+        sparse = all(_SPARSE * np.count_nonzero(law.masses) < taps for law in laws)
+        self._few: list[list[tuple[int, float]]] | None = [] if sparse else None
+        self._laws = np.zeros((0 if sparse else self._width, len(laws), _TOGETHER))
         self._infinite = np.zeros(len(laws))
         for k, law in enumerate(laws):
             start = law.first - self._first
             kept = law.masses[: max(taps - start, 0)]
-            for j in range(_TOGETHER if len(kept) else 0):
+            if self._few is not None:
+                where = np.flatnonzero(kept)
+                self._few.append(list(zip((law.first + where).tolist(), kept[where], strict=True)))
+            for j in range(_TOGETHER if len(kept) and self._few is None else 0):
                 self._laws[start + j : start + j + len(kept), k, j] = kept
             lost = total(law.masses[len(kept) :])
             self._infinite[k] = (law.infinite + lost) * (1.0 + 2.0 * U)
@@ -176,6 +202,15 @@ class Offer:
         seen = np.ones(length)
         seen[:below] = value[0]
         seen[below : below + len(value)] = value
+        # The threads of a matrix product may round in another direction, which doubles it.
+        round_up = 1.0 + (2 * self._width + 32) * U
+        if self._few is not None:
+            sums = np.zeros((len(self._few), len(value)))
+            for found, taps in zip(sums, self._few, strict=True):
+                for k, mass in taps:
+                    found += mass * seen[below + k : below + k + len(value)]
+            best: FloatArray = (sums + self._infinite[:, np.newaxis]).max(axis=0)
+            return best * round_up + 2.0**-1040
         first = start + skipped * _TOGETHER
         windows = np.lib.stride_tricks.as_strided(
             seen[first:], (rows - skipped, self._width), (_TOGETHER * seen.itemsize, seen.itemsize)
@@ -184,9 +219,8 @@ class Offer:
         picked = np.ascontiguousarray(windows)
         found = picked @ self._laws.reshape(self._width, -1)
         found = found.reshape(rows - skipped, -1, _TOGETHER) + self._infinite[:, np.newaxis]
-        # Sums of products that are not negative: their rounding is relative, but for underflow. The
-        # threads of a matrix product may round in another direction, which doubles it.
-        raised = found.max(axis=1).reshape(-1) * (1.0 + (2 * self._width + 32) * U) + 2.0**-1040
+        # Sums of products that are not negative: their rounding is relative, but for underflow.
+        raised = found.max(axis=1).reshape(-1) * round_up + 2.0**-1040
         everywhere = np.full(rows * _TOGETHER, raised[0])
         everywhere[skipped * _TOGETHER :] = raised
         return everywhere[: len(value)]

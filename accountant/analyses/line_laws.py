@@ -3,43 +3,107 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
+from accountant._core import answers as core
 from accountant.errors import PrecisionError
-from accountant.pairs.base import Parts
-from accountant.pairs.line import ATOMS, GAUSSIAN, LAPLACE, LATTICE, RESPONSE, LineLaw
-from accountant.pairs.product import infinite_mass
+from accountant.pairs.base import DominatingPair, Parts, gaussian_part, has_pld
+from accountant.pairs.line import ATOMS, GAUSSIAN, LAPLACE, LATTICE, RESPONSE, SAMPLED, LineLaw
+from accountant.pairs.product import infinite_mass, total
 
 # Distances b = c - 1 that are looked at, for the line itself and for the bounds on aliases.
 DISTANCES = np.geomspace(1e-4, 1e9, 400)
+# Nodes of a line on which sampled steps are evaluated, at most; some 0.2 µs each where none is left
+# out.
+MOST_POINTS = 120_000
+# How far beyond a line's order those of the bounds on aliases may be: sums of sampled steps are
+# longer there.
+FARTHEST = 50.0
+# Logarithm of the relative error of a profile that sampled steps may add; only widths depend on it.
+LOG_ERROR = math.log(1e-12)
 # So many runs of randomised response have losses as good as dense beside their deviation.
 MANY = 10**9
 
 
-class Laws:
-    """The laws of all parts, as arrays."""
+class Doubt(NamedTuple):
+    """What laws of losses leave open.
 
-    def __init__(self, parts: Parts) -> None:
+    Attributes
+    ----------
+    infinite, least_infinite : float
+        Bounds on the mass of infinite losses.
+    unlisted, mass_error, shift : float
+        Of all parts together: mass that is in no law, the relative error of masses, and that of
+        losses, in nats.
+    """
+
+    infinite: float
+    least_infinite: float
+    unlisted: float
+    mass_error: float
+    shift: float
+
+    def listed(self, delta: float, outside: float) -> float:
+        """Return what is left of δ beside what no law has, and beside errors of masses."""
+        left = delta - self.infinite - self.unlisted - outside
+        left *= (1.0 - self.mass_error) * (1.0 - 4.0 * U)
+        if not left > 0.0:
+            raise PrecisionError("δ is not above the mass of infinite losses")
+        return left
+
+
+def doubt_of(parts: Parts, laws: Sequence[tuple[LineLaw, float]]) -> Doubt:
+    """Return what the laws leave open of the parts."""
+    found = Doubt(
+        infinite_mass(parts),
+        -math.expm1(math.fsum(n * _no_infinite(pair) for pair, n in parts)),
+        *(
+            math.fsum(each * n for each, n in terms) * (1.0 + 1e-9)
+            for terms in (
+                [(law.unlisted, n) for law, n in laws],
+                [(law.relative_error, n) for law, n in laws],
+                [(law.loss_error, n) for law, n in laws],
+            )
+        ),
+    )
+    if not found.mass_error < 0.1:
+        raise PrecisionError("the masses of the losses have no digits")
+    return found
+
+
+class Laws:
+    """The laws of all parts, as arrays.
+
+    Outcomes of sampled steps that are rare beside e^``log_delta`` are left out of their windows;
+    with ``direct`` there are none, and a step may decay as slowly as it likes.
+    """
+
+    def __init__(self, parts: Parts, log_delta: float, *, direct: bool = False) -> None:
+        self.sampled = _Sampled(parts, log_delta, direct)
         laws = [(_many(law, n), float(n)) for pair, n in parts if (law := pair.line) is not None]
         # Those that decay come first: a node is left out as soon as their product is small.
         laws.sort(key=lambda each: (each[0].kind, -each[0].spread * each[1]))
-        self.infinite = infinite_mass(parts)
-        self.shift = math.fsum(law.loss_error * n for law, n in laws) * (1.0 + 1e-9)
-        self.mass_error = math.fsum(law.relative_error * n for law, n in laws) * (1.0 + 1e-9)
-        self.unlisted = math.fsum(law.unlisted * n for law, n in laws) * (1.0 + 1e-9)
-        if not self.mass_error < 0.1:
-            raise PrecisionError("the masses of the losses have no digits")
-        self.smooth = [(law, n) for law, n in laws if law.kind != ATOMS]
+        self.doubt = doubt_of(parts, laws)
+        self.largest = total((max(pair.support[1], 0.0), n) for pair, n in parts) + self.doubt.shift
+        self.smooth = [(law, n) for law, n in laws if law.kind not in (ATOMS, SAMPLED)]
         self.atoms = [(law, n) for law, n in laws if law.kind == ATOMS]
         columns = np.array([(law.kind, n, *law[1:4]) for law, n in self.smooth]).reshape(-1, 5)
         self.kind, self.runs, self.spread, self.damping, self.distance = columns.T
+        # Beyond it plain Gaussian noise alone is below the cut, e^{-42}.
+        rate = float(self.runs[self.kind == GAUSSIAN] @ self.spread[self.kind == GAUSSIAN])
+        self.gaussian_end = math.sqrt(84.0 / rate) if rate > 0.0 else math.inf
         self._on_distances: FloatArray | None = None
 
     def log_transform(self, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return K(1 + b) = log F(1 + b) of all parts, and a bound on its error, for an array."""
+        """Return K(1 + b) = log F(1 + b), and a bound on its error, for an array.
+
+        Sampled steps are not among the parts of which it is.
+        """
         total, error = np.zeros(b.size), np.zeros(b.size)
         for start in range(0, self.runs.size, 256):
             part = slice(start, start + 256)
@@ -59,16 +123,17 @@ class Laws:
         return total, (error + (count + 2.0) * U * np.abs(total)) * (1.0 + 1e-9)
 
     def on_distances(self) -> FloatArray:
-        """Return K on the distances that are looked at; computed once."""
+        """Return about K of all parts on the distances that are looked at; computed once."""
         if self._on_distances is None:
             with np.errstate(over="ignore", invalid="ignore"):
-                self._on_distances = self.log_transform(DISTANCES)[0]
+                self._on_distances = self.log_transform(DISTANCES)[0] + self.sampled.on_distances()
         return self._on_distances
 
-    def saddle(self, epsilon: float) -> float:
-        """Return the b at which the integrand is least, among those that are looked at."""
-        b = DISTANCES
-        return float(b[np.nanargmin(self.on_distances() - b * epsilon - np.log(b * (1.0 + b)))])
+    def saddle(self, epsilon: float) -> tuple[float, float]:
+        """Return the b at which the integrand is least, and its logarithm there."""
+        value = self.on_distances() - DISTANCES * epsilon - np.log(DISTANCES * (1.0 + DISTANCES))
+        i = np.nanargmin(value)
+        return float(DISTANCES[i]), float(value[i])
 
     def guess(self, delta: float) -> tuple[float, float]:
         """Return the distance b of the line, and ε, by the saddle-point approximation."""
@@ -81,12 +146,161 @@ class Laws:
         good = np.isfinite(log_delta)
         # δ falls as b grows
         where = np.flatnonzero(good & (log_delta >= math.log(delta)))
-        if where.size == 0 or where[-1] + 1 >= b.size or not good[where[-1] + 1]:
+        if where.size == 0:
+            return self.saddle(0.0)[0], 0.0
+        if where[-1] + 1 >= b.size or not good[where[-1] + 1]:
             raise PrecisionError("no line is known to be near the saddle point")
         i = int(where[-1])
         share = (log_delta[i] - math.log(delta)) / (log_delta[i] - log_delta[i + 1])
-        guess = epsilon[i] + share * (epsilon[i + 1] - epsilon[i])
-        return float(b[i] * (b[i + 1] / b[i]) ** share), float(guess)
+        guess = float(epsilon[i] + share * (epsilon[i + 1] - epsilon[i]))
+        if not guess > 0.0:
+            return self.saddle(0.0)[0], 0.0
+        return float(b[i] * (b[i + 1] / b[i]) ** share), guess
+
+
+def _no_infinite(pair: DominatingPair) -> float:
+    """Return at least the logarithm of the probability of a finite loss."""
+    if not pair.infinite_mass > 0.0 or not has_pld(pair):
+        return 0.0
+    above = pair.support[1] + 1.0
+    if not above < math.inf:
+        return 0.0
+    masses = pair.masses(np.array([above]))
+    known = float(masses.p[-1]) * (1.0 - masses.relative_error) - pair.left_out - 1e-299
+    return math.log1p(-max(known * (1.0 - 8.0 * U), 0.0)) * (1.0 - 8.0 * U)
+
+
+class _Sampled:
+    """The sampled steps among the parts, all in one direction, as the native core takes them."""
+
+    def __init__(self, parts: Parts, log_delta: float, direct: bool) -> None:
+        found = [
+            (gaussian_part(pair), n)
+            for pair, n in parts
+            if (law := pair.line) is not None and law.kind == SAMPLED
+        ]
+        self.log_delta, self.direct = log_delta, direct
+        self.direction = core.ADD if any(part.add for part, _ in found) else core.REMOVE
+        rows = np.array([(part[0], part[1], n) for part, n in found], dtype=np.float64)
+        q, sigma, steps = np.ascontiguousarray(rows.reshape(-1, 3).T)
+        self.columns: tuple[FloatArray, FloatArray, FloatArray] = q, sigma, steps
+
+    def __bool__(self) -> bool:
+        return self.columns[0].size > 0
+
+    def on_distances(self) -> FloatArray:
+        """Return about the logarithm of their transform on the distances that are looked at."""
+        value = np.zeros(DISTANCES.size)
+        if self:
+            core.sampled_line_logs(*self.columns, self.direction, self.log_delta, DISTANCES, value)
+        if self.direct and self.direction == core.REMOVE:
+            # That of the records in every sample alone, which is most of it beyond windows.
+            c, (q, sigma, steps) = 1.0 + DISTANCES, self.columns
+            always = steps @ np.log(q) + 0.5 * DISTANCES * (steps @ sigma**-2.0)
+            value = np.maximum(value, c * always)
+        return value
+
+    def on_line(
+        self, b: float, aliases: Aliases, step: float, last: float, end: float
+    ) -> SampledLine:
+        """Return their product at the nodes of a line that count: none after ``last``, ``end``."""
+        if not self:
+            return SampledLine(None, True, np.zeros(3), np.zeros(3), 0.0)
+        enough = math.ceil(min(last, end / step)) + 1
+        nodes = np.empty((4, min(int(enough), MOST_POINTS)))
+        wanted = aliases.log_share + LOG_ERROR
+        orders = aliases.right, aliases.left or 0.5 * b
+        setting = self.direction, self.direct, self.log_delta
+        kept, decays, logs = core.sampled_line(
+            *self.columns, *setting, b, orders, step, wanted, nodes
+        )
+        value, error = np.array(logs[:6:2]), np.array(logs[1:6:2])
+        if not aliases.left:
+            value[2] = error[2] = 0.0
+        decays = decays or (kept - 1) * step >= end
+        return SampledLine(np.ascontiguousarray(nodes[:, :kept]), decays, value, error, logs[6])
+
+
+class SampledLine(NamedTuple):
+    """The product of sampled steps on one line.
+
+    Attributes
+    ----------
+    nodes : float64 array of shape (4, m) or None
+        Real and imaginary part, error and modulus at the first m nodes; None where none is sampled.
+    decays : bool
+        Whether it is as good as nothing at further nodes.
+    value, error : float64 arrays of shape (3,)
+        Its logarithm at the distances of the line and of both aliases.
+    outside : float
+        An upper bound on the mass that windows leave out.
+    """
+
+    nodes: FloatArray | None
+    decays: bool
+    value: FloatArray
+    error: FloatArray
+    outside: float
+
+
+class Aliases:
+    """What the trapezoid sum adds: the profile at ε ± multiples of the period.
+
+    Attributes
+    ----------
+    b : float
+        The distance of the line.
+    period : float
+        A period at which they are below a billionth of the profile.
+    right, left : float
+        The distances at which bounds on them are small; left may be 0.
+    log_share : float
+        About the logarithm of the integral, where the integrand is 1 at the real order.
+    """
+
+    def __init__(self, laws: Laws, b: float, epsilon: float) -> None:
+        self.b = b
+        value = laws.on_distances()
+        good = np.isfinite(value) & (np.abs(value) < 1e6)
+        other = np.concatenate([[0.0], (1.0 + DISTANCES[good]) - 1.0])
+        value = np.concatenate([[0.0], value[good]]) - other * epsilon
+        further = (other > 1.02 * b) & (other < FARTHEST * (1.0 + b))
+        nearer = other < 0.98 * b
+        if not (further.any() and nearer[1:].any()):
+            raise PrecisionError("no bound on the aliases of a line is known")
+        away = np.concatenate([np.flatnonzero(nearer)[1:], np.flatnonzero(further)])
+        front = np.log(other[away] * (1.0 + other[away]))
+        # The curvature at the saddle point, which is left out, takes a factor of some 5 to 100.
+        target = float((value[away] - front).min()) - 5.0
+        self.log_share = min(target - float(np.interp(b, other, value)), 0.0)
+        gap = np.maximum(np.abs(other - b), 1e-300)
+        needed = (value - target + 21.0) / gap
+        # None is to the right of the largest loss.
+        right = min(float(needed[further].min()), 1.001 * max(laws.largest - epsilon, 0.0))
+        self.largest = laws.largest
+        self.period = max(right, float(needed[nearer].min()), 1e-300)
+        # Beside sampled steps the nearest order that will do: they are evaluated for the line's.
+        left = value - gap * self.period
+        least = target - 20.0 if laws.sampled else -math.inf
+        self.right, self.left = (
+            float(other[min(where, key=lambda i: (max(left[i], least), gap[i]))])
+            for where in (np.flatnonzero(further), np.flatnonzero(nearer))
+        )
+
+    def sizes(
+        self, value: FloatArray, error: FloatArray, period: float
+    ) -> tuple[tuple[float, float, float], ...]:
+        """Return (order, a, end): the sum of e^{a - order·ε} over ε < end bounds all aliases at ε.
+
+        ``value`` and ``error`` are K on the line, at ``right`` and at ``left``.
+        """
+        found = []
+        for i, other, end in ((1, self.right, self.largest - period), (2, self.left, math.inf)):
+            gap = abs(other - self.b) * period
+            # A geometric series of ratio e^{-gap} adds up to less than e^{1/2} of its first term.
+            size = float(value[i] + error[i]) - gap + 0.5 if gap > 1.0 else math.inf
+            found.append((other, size, end * (1.0 + 4.0 * U)))
+        return tuple(found)
 
 
 def _of_smooth(

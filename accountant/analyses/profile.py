@@ -110,6 +110,11 @@ class Profile:
         """Return the upper end of δ(epsilon), for each element of an array."""
         return each_number(checks.EPSILON, epsilon, lambda at: self._upper("delta", at))
 
+    @to_nearest
+    def roughly(self, kind: str, at: float, width: float) -> Bounds:
+        """Bracket "epsilon" or "delta" at one number, for whom a relative ``width`` will do."""
+        return self._answer(kind, at, width)
+
     @overload
     def rdp(self, order: Scalar) -> float: ...
     @overload
@@ -175,11 +180,12 @@ class Profile:
     def _upper(self, kind: str, at: float) -> float:
         return float(_worst(self.problems, Question(kind, at, both=False)).upper)
 
-    def _answer(self, kind: str, at: float) -> Bounds:
-        asked = Question(kind, at)
+    def _answer(self, kind: str, at: float, width: float = 1e-6) -> Bounds:
+        asked = Question(kind, at, width=width)
         if self.below is None:
             return _worst(self.problems, asked)
-        upper, lower = self._upper(kind, at), float(_worst(self.below, asked).lower)
+        upper = float(_worst(self.problems, asked._replace(both=False)).upper)
+        lower = float(_worst(self.below, asked).lower)
         if all(one.reaches for one in self.solvers()):
             lower = max(lower, float(_worst(self.problems, asked).lower))
         return Bounds(min(lower, upper), upper)

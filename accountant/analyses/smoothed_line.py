@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cached_property, partial
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -17,24 +19,39 @@ from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
 from accountant._core import answers as core
 from accountant.analyses.brackets import is_within
-from accountant.analyses.line_laws import DISTANCES, MANY, Laws, rows_of
-from accountant.analyses.solver import Solver
+from accountant.analyses.enumerated import Enumerated, listed_laws
+from accountant.analyses.line_ends import crossing, delta_of, epsilon_of
+from accountant.analyses.line_laws import (
+    MANY,
+    Aliases,
+    Doubt,
+    Laws,
+    SampledLine,
+    doubt_of,
+    rows_of,
+)
+from accountant.analyses.solver import Question, Solver
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError
-from accountant.pairs.base import Parts
-from accountant.pairs.line import ATOMS, LATTICE
+from accountant.mechanisms.gaussian import GaussianPair
+from accountant.pairs.base import DominatingPair, Parts
+from accountant.pairs.line import ATOMS, LATTICE, SAMPLED
 
 # Relative widths that the smoothing is chosen for, tried in turn, and how many nodes times parts
 # may be evaluated in full for each, some 40 ns each. Only widths and speed depend on them.
-WIDTHS = {2e-9: 300_000, 3e-8: 1_000_000, 4e-7: 4_000_000}
-# Nodes of a line, of which most are left out at 10 ns each where parts decay.
+WIDTHS = {2e-9: 50_000, 3e-8: 150_000, 4e-7: 4_000_000}
+# Nodes of a line, of which most are left out at 10 to 50 ns each where parts decay.
 MOST_NODES = 500_000
-# A bracket as narrow as this is not narrowed by the grid.
-NARROW = 1e-6
 # Beyond y with s²y²/2 equal to this, no node is evaluated.
 LAST_EXPONENT = 46.0
+# Of b·ε, where widths are chosen for an ε next to zero.
+LEAST_SCALE = 0.1
+# Windows of sampled steps are made for a δ of e to these powers; only widths depend on them.
+LEVELS = (-30.0, -100.0, -300.0, -745.0)
 # Bits of the step between nodes, so that its multiples are exact.
 STEP_BITS = 24
+# Lines until one is next to its own answer, and by how much log δ may be off there.
+MOST_LINES, FAR = 4, 1.0
 # The native core leaves out nodes whose product is below this (smoothed_line.h).
 LINE_CUT = 4e-18
 
@@ -42,23 +59,34 @@ LINE_CUT = 4e-18
 def covers_line(parts: Parts) -> bool:
     """Tell whether all parts have a transform, and no lattice holds the losses of them all.
 
-    Nor does one help where randomised response alone runs very often.
+    Nor does one help where randomised response alone runs very often. Few sums of losses are
+    listed.
     """
+    if listed_laws(parts) is not None:
+        return not _on_one_lattice(parts)
     if any(pair.line is None for pair, _ in parts):
+        return False
+    sampled = [p.gaussian_part for p, _ in parts if p.line is not None and p.line.kind == SAMPLED]
+    if len({part.add for part in sampled if part is not None}) > 1:
         return False
     if len(parts) == 1:
         ((pair, count),) = parts
         law = pair.line
         return law is not None and law.kind == ATOMS and law.spread > 0.0 and count >= MANY
+    return not _on_one_lattice(parts)
+
+
+def _on_one_lattice(parts: Parts) -> bool:
+    """Tell whether one lattice holds the losses of all parts."""
     lattices = [pair.lattice for pair, _ in parts]
     spacings = [each[1] for each in lattices if each is not None]
     if len(spacings) < len(parts):
-        return True
+        return False
     least = min(spacings)
     if not max(spacings) < 1e15 * least:
-        return False  # no double holds their ratio
+        return True  # no double holds their ratio
     ratios = [each / least for each in spacings]
-    return any(abs(ratio - round(ratio)) > 1e-9 * ratio for ratio in ratios)
+    return not any(abs(ratio - round(ratio)) > 1e-9 * ratio for ratio in ratios)
 
 
 class SmoothedLine(Solver):
@@ -70,6 +98,11 @@ class SmoothedLine(Solver):
     def __init__(self, parts: Parts, otherwise: Callable[[Parts], Solver]) -> None:
         super().__init__(parts)
         self._fallback = otherwise
+        self._sampled = any(p.line is not None and p.line.kind == SAMPLED for p, _ in parts)
+        if self._sums is not None:
+            self.name, self.reason = "sums", "the sums of all parts' losses are few, and listed"
+        self._known_laws: dict[tuple[float, bool, bool], Laws] = {}
+        self._found: dict[tuple[str, float], Bounds] = {}
 
     @cached_property
     def _other(self) -> Solver:
@@ -78,109 +111,170 @@ class SmoothedLine(Solver):
     def _least(self) -> float:
         return self._other._least()
 
-    @cached_property
-    def _laws(self) -> Laws:
-        return Laws(self.parts)
+    def _laws(self, log_delta: float, direct: bool, *, most_noise: bool = False) -> Laws:
+        """Return the laws with windows for such a δ; with ``most_noise``, for lower ends."""
+        level = next((each for each in LEVELS if each <= log_delta), LEVELS[-1])
+        most_noise = most_noise and not all(pair.exact for pair, _ in self.parts)
+        key = level, direct, most_noise
+        if key not in self._known_laws:
+            parts = tuple((_most_noise(p), n) for p, n in self.parts) if most_noise else self.parts
+            self._known_laws[key] = Laws(parts, level, direct=direct)
+        return self._known_laws[key]
 
-    def _epsilon(self, delta: float) -> Bounds:
-        known = self._or_nothing(partial(self._line_epsilon, delta), math.inf)
-        return self._beside(known, lambda other: other.epsilon_bounds(delta))
+    def quick(self, asked: Question) -> float:
+        """Return the upper end of the line alone."""
+        if asked.kind == "epsilon" and asked.at == 0.0:
+            return math.inf
+        return float(self._own(asked).upper)
 
-    def _upper_epsilon(self, delta: float) -> Bounds:
-        known = self._or_nothing(partial(self._line_epsilon, delta), math.inf)
-        return self._beside(known, lambda other: Bounds(0.0, other.epsilon_upper(delta)))
-
-    def _upper_delta(self, epsilon: float) -> Bounds:
-        known = self._or_nothing(partial(self._line_delta, epsilon), 1.0)
-        return self._beside(known, lambda other: Bounds(0.0, other.delta_upper(epsilon)))
-
-    def _delta(self, epsilon: float) -> Bounds:
-        known = self._or_nothing(partial(self._line_delta, epsilon), 1.0)
-        return self._beside(known, lambda other: other.delta_bounds(epsilon))
-
-    def _or_nothing(self, ask: Callable[[], Bounds], most: float) -> Bounds:
-        try:
-            return ask()
-        except PrecisionError:
-            return Bounds(0.0, most)
-
-    def _beside(self, known: Bounds, ask: Callable[[Solver], Bounds]) -> Bounds:
-        """Intersect a wide bracket with that of another analysis."""
-        if is_within(known, NARROW):
+    def _answer(self, asked: Question) -> Bounds:
+        """Intersect a bracket that is wide with that of another analysis."""
+        known = self._own(asked)
+        listed = self._sums is not None and known.upper < math.inf
+        if listed or is_within(known, asked.width):
             return known
         try:
-            found = ask(self._other)
+            found = self._other.answer(asked)
         except AccountantError:
             if known.upper == math.inf:
                 raise
             return known
         upper = min(float(found.upper), float(known.upper))
-        return Bounds(min(max(float(found.lower), float(known.lower)), upper), upper)
+        lower = max(float(found.lower) if asked.both else 0.0, float(known.lower))
+        return Bounds(min(lower, upper), upper)
 
-    def _line_epsilon(self, delta: float) -> Bounds:
+    def _own(self, asked: Question) -> Bounds:
+        """Return the bracket of a line, or of all sums; computed once."""
+        key = asked.kind, asked.at
+        if key not in self._found:
+            self._found[key] = self._tried(asked)
+        return self._found[key]
+
+    def _tried(self, asked: Question) -> Bounds:
+        about_epsilon = asked.kind == "epsilon"
+        if self._sums is not None:
+            ask = self._sum_epsilon if about_epsilon else self._sum_delta
+            with suppress(PrecisionError):
+                return ask(asked.at)
+            return Bounds(0.0, asked.most)
+        line = self._line_epsilon if about_epsilon else self._line_delta
+        for direct in (False, True) if self._sampled else (False,):
+            with suppress(PrecisionError):
+                return line(asked.at, direct)
+        return Bounds(0.0, asked.most)
+
+    def _line_epsilon(self, delta: float, direct: bool = False) -> Bounds:
         """Bracket ε(delta) on a line."""
-        laws = self._laws
-        least = (delta - laws.infinite - laws.unlisted) * (1.0 - laws.mass_error) * (1.0 - 4.0 * U)
-        if not least > 0.0:
-            raise PrecisionError("δ is not above the mass of infinite losses")
-        b, guess = laws.guess(least)
-        if not guess > 0.0:
-            raise PrecisionError("ε is next to zero")
-        line = self._line(b, guess)
-        upper = _crossing(line, guess, least, at_most=True)
-        most = delta * (1.0 + 2.0 * laws.mass_error) * (1.0 + 4.0 * U)
-        # Of what is infinite an unknown part is none: a lower end has none at all.
-        lower = _crossing(line, upper, most, at_most=False)
-        upper = math.nextafter(upper + laws.shift, math.inf)
-        return Bounds(max(math.nextafter(lower - laws.shift, -math.inf), 0.0), max(upper, 0.0))
-
-    def _line_delta(self, epsilon: float) -> Bounds:
-        """Bracket δ(epsilon) on a line, ε > 0."""
-        laws = self._laws
-        if not epsilon > 2.0 * laws.shift:
-            raise PrecisionError("ε is next to zero")
-        line = self._line(laws.saddle(epsilon), epsilon)
-        upper = line.ends(epsilon - laws.shift)[1] * (1.0 + 2.0 * laws.mass_error)
-        lower = line.ends(epsilon + laws.shift)[0] * (1.0 - laws.mass_error)
-        upper = (upper + laws.infinite + laws.unlisted) * (1.0 + 8.0 * U)
-        return Bounds(min(max(lower * (1.0 - 8.0 * U), 0.0), upper), min(upper, 1.0))
-
-    def _line(self, b: float, epsilon: float) -> _Line:
-        """Return the finest line at the distance b that is not too long, for ε near this one."""
-        laws = self._laws
-        b = (1.0 + b) - 1.0  # so that the order 1 + b is exact
-        widths = [math.sqrt(width * epsilon / (1.0 + b)) for width in WIDTHS]
-        aliases = _Aliases(laws, b, widths[-1])
-        step = _few_digits(2.0 * math.pi / aliases.period(epsilon))
-        for s, factors in zip(widths, WIDTHS.values(), strict=True):
-            if not (0.0 < s < math.inf and b > 0.0 and step > 0.0):
+        laws = self._laws(math.log(delta), direct)
+        b, guess = laws.guess(laws.doubt.listed(delta, 0.0))
+        for _ in range(MOST_LINES):
+            line = _finest(laws, b, guess)
+            least = laws.doubt.listed(delta, line.outside)
+            upper = max(crossing(line, guess, least, at_most=True), 0.0)
+            if abs(upper - guess) * b < FAR:
                 break
-            last = math.ceil(math.sqrt(2.0 * LAST_EXPONENT) / (s * step))
-            room = factors // (1 + laws.runs.size + len(laws.atoms))
-            # Without a part that decays no node is left out.
-            if last > MOST_NODES or (last > room and not np.any(laws.kind <= LATTICE)):
+            b, guess = laws.saddle(upper)[0], upper  # where atoms are heavy the first is far off
+        below = self._laws(math.log(delta), direct, most_noise=True)
+        under = line if below is laws else _finest(below, b, guess)
+        return epsilon_of(laws.doubt, line, under, upper, delta)
+
+    def _line_delta(self, epsilon: float, direct: bool = False) -> Bounds:
+        """Bracket δ(epsilon) on a line."""
+        laws = self._laws(LEVELS[0], direct)
+        b, log_delta = laws.saddle(epsilon)
+        laws = self._laws(log_delta, direct)
+        line = _finest(laws, b, epsilon)
+        below = self._laws(log_delta, direct, most_noise=True)
+        under = line if below is laws else _finest(below, b, epsilon)
+        return delta_of(laws.doubt, line, under, epsilon)
+
+    @cached_property
+    def _sums(self) -> tuple[Enumerated, Doubt] | None:
+        """All sums of losses, where they are few."""
+        found = listed_laws(self.parts)
+        if found is None:
+            return None
+        sums, doubt = Enumerated(*found), doubt_of(self.parts, found[0])
+        return sums, doubt._replace(shift=doubt.shift + sums.rounding)
+
+    def _sum_epsilon(self, delta: float) -> Bounds:
+        assert self._sums is not None
+        sums, doubt = self._sums
+        start = 0.5 * max(self.largest_loss if self.largest_loss < math.inf else 1.0, 1e-9)
+        upper = crossing(sums, start, doubt.listed(delta, 0.0), at_most=True)
+        return epsilon_of(doubt, sums, sums, upper, delta)
+
+    def _sum_delta(self, epsilon: float) -> Bounds:
+        assert self._sums is not None
+        return delta_of(self._sums[1], self._sums[0], self._sums[0], epsilon)
+
+
+def _most_noise(pair: DominatingPair) -> DominatingPair:
+    """Return the pair with no less noise than the true one, where its own is not exact."""
+    if pair.exact or not isinstance(pair, GaussianPair):
+        return pair
+    return replace(pair, noise_multiplier=pair.most_noise, exact=True)
+
+
+def _finest(laws: Laws, b: float, epsilon: float) -> _Line:
+    """Return the finest line at the distance b that is not too long, for ε near this one."""
+    b = (1.0 + b) - 1.0  # so that the order 1 + b is exact
+    # δ is off by the width times b·ε, or where that is little by a share of the width.
+    scale = max(b * epsilon, LEAST_SCALE) / (b * (1.0 + b))
+    widths = [math.sqrt(width * scale) for width in WIDTHS]
+    aliases = Aliases(laws, b, epsilon)
+    step = _few_digits(2.0 * math.pi / aliases.period)
+    if not (widths[0] > 0.0 and widths[-1] < math.inf and b > 0.0 and step > 0.0):
+        raise PrecisionError("the line is out of the range of numbers")
+    lasts = [math.ceil(math.sqrt(2.0 * LAST_EXPONENT) / (s * step)) for s in widths]
+    table = laws.sampled.on_line(b, aliases, step, lasts[-1], laws.gaussian_end)
+    decays = bool(np.any(laws.kind <= LATTICE))
+    # Where all parts decay few of them show that a node may be left out.
+    quick = bool(np.all(laws.kind <= LATTICE)) and not laws.atoms
+    for s, last, factors in zip(widths, lasts, WIDTHS.values(), strict=True):
+        size = last + 1
+        if table.nodes is not None and last >= table.nodes.shape[1]:
+            if not table.decays:
                 continue
-            try:
-                return _Line(laws, aliases, s, step, last, min(last + 1, room))
-            except PrecisionError:
-                continue
-        raise PrecisionError("the line is too long")
+            size = table.nodes.shape[1]
+        room = factors // (1 + laws.runs.size + len(laws.atoms))
+        # Without a part that decays no node is left out.
+        most = MOST_NODES if quick or s == widths[-1] else MOST_NODES // 6
+        if size > most or (size > room and not decays):
+            continue
+        try:
+            return _Line(laws, aliases, table, s, step, last, min(size, room))
+        except PrecisionError:
+            continue
+    raise PrecisionError("the line is too long")
 
 
 class _Line:
     """The nodes of one line, from which the profile is bounded at any ε."""
 
     def __init__(
-        self, laws: Laws, aliases: _Aliases, s: float, step: float, last: int, room: int
+        self,
+        laws: Laws,
+        aliases: Aliases,
+        table: SampledLine,
+        s: float,
+        step: float,
+        last: int,
+        room: int,
     ) -> None:
         b = aliases.b
-        self._b, self._s, self._step, self._aliases = b, s, step, aliases
-        value, error = laws.log_transform(np.array([b]))
-        self._log_scale = float(value[0]) + 0.5 * s * s * b * (1.0 + b)
-        self._log_error = float(error[0]) + 8.0 * U * s * s * b * (1.0 + b)
+        self.b, self._s, self._step, self.outside = b, s, step, table.outside
+        orders = np.array([b, aliases.right, aliases.left])
+        value, error = laws.log_transform(orders)
+        smooth = 0.5 * s * s * orders * (1.0 + orders)
+        value, error = value + table.value + smooth, error + table.error + 8.0 * U * smooth
+        self._log_scale, self._log_error = float(value[0]), float(error[0])
+        self._aliases = aliases.sizes(value, error, 2.0 * math.pi / step)
         rows, losses, weights = rows_of(laws, b, s)
         nodes = np.empty((5, room))
-        kept, pruned = core.fill_line_nodes(rows, losses, weights, 1.0 + b, step, last, nodes)
+        kept, pruned = core.fill_line_nodes(
+            rows, losses, weights, 1.0 + b, step, last, nodes, table.nodes
+        )
         y, re, im, err, most = nodes[:, :kept]
         # z(z - 1) = c·b - y² + iy(2c - 1), and its modulus is at least b(1 + b) and y².
         pole_re, pole_im = b * (1.0 + b) - y * y, y * (1.0 + 2.0 * b)
@@ -203,7 +297,7 @@ class _Line:
 
     def ends(self, epsilon: float) -> tuple[float, float]:
         """Return a lower and an upper bound on the profile at ε."""
-        b, s = self._b, self._s
+        b, s = self.b, self._s
         exponent = self._log_scale - b * epsilon
         error = self._log_error + (16.0 + 8.0 * (abs(self._log_scale) + abs(b * epsilon))) * U
         if not (exponent < 700.0 and error < 0.1):
@@ -217,90 +311,12 @@ class _Line:
         most = max(smooth + unsure + self._smooth_rest, 0.0)
         least = call - doubt - self._call_rest - s * s * math.exp(s * s / 8.0) * most
         lower = front * least * (1.0 - 1.2 * error) if least > 0.0 else 0.0
-        return lower - self._aliases.sum(epsilon, 2.0 * math.pi / self._step), upper
-
-
-class _Aliases:
-    """Bounds on what the trapezoid sum adds: the profile at ε ± multiples of the period."""
-
-    def __init__(self, laws: Laws, b: float, s: float) -> None:
-        self.b = b
-        with np.errstate(over="ignore", invalid="ignore"):
-            # The values are off by far less than 1e-6 where they are of any use.
-            value = laws.on_distances() + 0.5 * s * s * DISTANCES * (1.0 + DISTANCES) + 1e-6
-        good = np.isfinite(value) & (np.abs(value) < 1e6)
-        other = np.concatenate([[0.0], DISTANCES[good]])
-        value = np.concatenate([[0.0], value[good]])
-        further, nearer = other > 1.02 * b, other < 0.98 * b
-        if not (further.any() and nearer[1:].any()):
-            raise PrecisionError("no bound on the aliases of a line is known")
-        self._further = other[further], value[further]
-        self._nearer = other[nearer], value[nearer]
-
-    def period(self, epsilon: float) -> float:
-        """Return a period at which aliases are below a billionth of the profile at ε."""
-        longest = 0.0
-        # log of the profile at the saddle point, or below it
-        target = self._log_profile(epsilon) - 21.0
-        for other, value in (self._further, self._nearer):
-            needed = (value - other * epsilon - target) / np.abs(other - self.b)
-            longest = max(longest, float(needed.min()))
-        return max(longest, 1e-300)
-
-    def _log_profile(self, epsilon: float) -> float:
-        """Return about the logarithm of the profile at ε, or less: its saddle-point value."""
-        other = np.concatenate([self._nearer[0][1:], self._further[0]])
-        value = np.concatenate([self._nearer[1][1:], self._further[1]])
-        # The curvature at the saddle point, which is left out, takes a factor of some 5 to 100.
-        return float((value - other * epsilon - np.log(other * (1.0 + other))).min()) - 5.0
-
-    def sum(self, epsilon: float, period: float) -> float:
-        """Return an upper bound on all aliases together, at ε."""
-        total = 0.0
-        for other, value in (self._further, self._nearer):
-            gap = np.abs(other - self.b) * period
-            good = gap > 1.0
-            if not good.any():
-                return math.inf
-            # a geometric series of ratio e^{-gap}
-            terms = value - other * epsilon - gap
-            total += math.exp(min(float(terms[good].min()) + 0.5, 700.0))
-        return total * (1.0 + 1e-6)
-
-
-def _crossing(line: _Line, start: float, delta: float, *, at_most: bool) -> float:
-    """Return an ε whose upper end is at most δ, or whose lower end is above it, next to the best.
-
-    Newton's method on log δ finds it, whose slope is near -b; only the last evaluation counts.
-    """
-    place, epsilon, step = (1 if at_most else 0), start, 0.0
-    slope, before = -line._b, None
-    for attempt in range(40):
-        value = line.ends(epsilon)[place]
-        if not value > 0.0:
-            if at_most:
-                return epsilon
-            epsilon -= max(abs(step), 1e-9 * start) * 2.0
-            if epsilon <= 0.0:
-                return 0.0
-            continue
-        gap = math.log(value / delta)
-        holds = value <= delta if at_most else value > delta
-        if holds and abs(gap) <= 1e-12 * max(1.0, line._b * start) * 2.0**attempt:
-            return epsilon
-        if before is not None and before[0] != epsilon:
-            secant = (gap - before[1]) / (epsilon - before[0])
-            if 0.2 * slope > secant > 5.0 * slope:
-                slope = secant
-        before = epsilon, gap
-        nudge = 2e-13 * max(1.0, line._b * start) * 2.0**attempt
-        step = (gap + (nudge if at_most else -nudge)) / -slope
-        epsilon += step
-        if epsilon <= 0.0:
-            if at_most:
-                raise PrecisionError("ε is next to zero")
-            return 0.0
-    raise PrecisionError("the crossing of a line was not found")
+        added = math.fsum(
+            math.exp(min(size - order * epsilon, 700.0))
+            for order, size, end in self._aliases
+            if epsilon < end
+        )
+        return lower - added * (1.0 + 1e-6), upper
 
 
 def _sum(

@@ -21,6 +21,7 @@ class Question(NamedTuple):
     kind: str  # of the answer: "epsilon" or "delta"
     at: float
     both: bool = True
+    width: float = 1e-6  # relative: nothing more is computed for a narrower bracket
 
     @property
     def most(self) -> float:

@@ -127,6 +127,8 @@ class Grid(Solver):
         if self._far:
             return known, False
         for place, tolerance in enumerate(self._tolerances):
+            if tolerance < asked.width < self._tolerances[-1]:
+                continue
             if known is not None and is_within(known, tolerance):  # too wide for a finer one
                 return known, True
             if self._misses[place] >= MOST_MISSES[place - len(self._tolerances)]:

@@ -55,6 +55,9 @@ class Profile(Protocol):
     def epsilon_bounds(self, delta: Scalar | ArrayLike) -> Bounds:
         """Bracket ε(delta)."""
 
+    def roughly(self, kind: str, at: float, width: float) -> Bounds:
+        """Bracket "epsilon" or "delta" at one number, for whom a relative width will do."""
+
     @overload
     def delta(self, epsilon: Scalar) -> float: ...
     @overload

@@ -31,7 +31,7 @@ from accountant.mechanisms.fields import BoundedContribution, group_factor, set_
 from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, GaussianPart, Masses
 from accountant.pairs.excess import loss_of_sample_inverse
-from accountant.pairs.line import GAUSSIAN, LineLaw
+from accountant.pairs.line import GAUSSIAN, SAMPLED, LineLaw
 from accountant.relations import NeighbouringRelation
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
@@ -176,12 +176,11 @@ class GaussianPair(DominatingPair):
 
     @property
     def line(self) -> LineLaw | None:
-        """The transform e^{z(z-1)/2σ²}, where the noise multiplier is the true one."""
-        sigma = self.noise_multiplier
-        plain = self.exact and self.sampling_probability == 1.0
-        if not (plain and 1e-100 < sigma < math.inf):
+        """The transform e^{z(z-1)/2σ²}, or what the native core makes of a sampled step."""
+        sigma, q = self.noise_multiplier, self.sampling_probability
+        if not (1e-100 < sigma < 1e100 and q >= 1e-280):
             return None
-        return LineLaw(GAUSSIAN, 1.0 / sigma / sigma)
+        return LineLaw(GAUSSIAN, 1.0 / sigma / sigma) if q == 1.0 else LineLaw(SAMPLED)
 
     @property
     def gaussian_part(self) -> GaussianPart:

@@ -102,9 +102,15 @@ class AtomicPair(DominatingPair):
     @property
     def line(self) -> LineLaw | None:
         """The atoms, where they are few."""
+        found = self.listed
+        return found if found is not None and found.p.size <= MOST_ON_A_LINE else None
+
+    @property
+    def listed(self) -> LineLaw | None:
+        """The atoms of more than next to no mass."""
         table = self._table
         listed = table.p > max(table.doubtful, 1e-280)
-        if not 0 < np.count_nonzero(listed) <= MOST_ON_A_LINE:
+        if not listed.any():
             return None
         rest = float(table.p[~listed].sum()) * 1.001 + table.loss.size * TINY
         error = table.relative_error

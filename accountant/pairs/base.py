@@ -201,6 +201,11 @@ class DominatingPair:
         return None
 
     @property
+    def listed(self) -> LineLaw | None:
+        """The losses that carry mass as such a law, however many, where the loss is discrete."""
+        return None
+
+    @property
     def is_symmetric(self) -> bool:
         """Whether a bijection of the outcomes, its own inverse, exchanges P and Q.
 

@@ -9,6 +9,7 @@ import numpy as np
 from accountant._basics.arrays import FloatArray
 
 GAUSSIAN, LATTICE, LAPLACE, ATOMS, RESPONSE = range(5)  # as the native core numbers them
+SAMPLED = 5
 
 NONE: FloatArray = np.zeros(0)
 
@@ -22,6 +23,7 @@ class LineLaw(NamedTuple):
         ``GAUSSIAN``: F = e^{v z(z-1)/2}. ``LATTICE``: a discrete Gaussian, F = e^{v z(z-1)/2} times
         a quotient of theta functions. ``LAPLACE``: the loss of Laplace noise, between -v and v.
         ``ATOMS``: finitely many losses. ``RESPONSE``: very many runs of two, v and -v.
+        ``SAMPLED``: the Poisson-subsampled Gaussian of the pair's ``gaussian_part``.
     spread : float
         v, to three units of roundoff; of atoms, that of ``RESPONSE`` where it may take their place.
     damping, distance : float

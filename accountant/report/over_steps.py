@@ -8,7 +8,7 @@ from accountant.analyses.over_steps.brackets import brackets
 from accountant.analyses.over_steps.history import Counts, Part, Steps
 from accountant.bounds import Bounds
 from accountant.mechanisms import Mechanism
-from accountant.report.spending import MOST_OFTEN, rounded
+from accountant.report.spending import MOST_OFTEN, ROUGHLY, rounded
 
 
 def over_steps(
@@ -21,9 +21,11 @@ def over_steps(
     last bracket is ``headline``.
     """
     costly = coarser(history, counts, MOST_OFTEN, True)
-    found = brackets(costly, delta)
-    cheap = costly if costly is history else coarser(history, counts, MOST_OFTEN, False)
-    lower = found if cheap is costly else brackets(cheap, delta)
+    if costly is history:
+        found = lower = brackets(history, delta)
+    else:
+        found = brackets(costly, delta, ROUGHLY)
+        lower = brackets(coarser(history, counts, MOST_OFTEN, False), delta, ROUGHLY)
     steps = [length for length, _, _ in found]
     low = np.minimum([one for _, one, _ in lower], float(headline.lower))
     high = np.minimum([one for _, _, one in found], float(headline.upper))

@@ -21,7 +21,14 @@ from accountant.analyses.gdp import compose_gdp
 from accountant.bounds import Bounds
 from accountant.composition import Composition, composed
 from accountant.ledger.basic import basic_epsilon
-from accountant.mechanisms import Gaussian, Laplace, Mechanism, PureDP
+from accountant.mechanisms import (
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    PureDP,
+    RandomizedResponse,
+)
 from accountant.report.gaussian_summary import Point
 from accountant.sampling import PoissonSampled
 
@@ -46,7 +53,9 @@ MOST = 520
 # More than this are rounded for many answers.
 MOST_OFTEN = 70
 # An answer about one more kind of release takes so much longer where some are not Gaussian.
-SLOWER = 32
+SLOWER = 12
+# The relative width of brackets where parameters are rounded, which costs more than that.
+ROUGHLY = 1e-4
 # Plain Gaussian noise is joined where its multiplier is in between: beyond, sums of doubles vanish.
 JOINED = 1e-100, 1e100
 
@@ -105,10 +114,12 @@ class Spending:
 
     def epsilon_bounds(self, delta: float) -> Bounds:
         """Bracket ε(delta)."""
-        bounds = self.above.epsilon_bounds(delta)
-        lower, upper = float(bounds.lower), float(bounds.upper)
         if self.rounded:
-            lower = float(self.below.epsilon_bounds(delta).lower)
+            lower = float(self.below.profile().roughly("epsilon", delta, ROUGHLY).lower)
+            upper = float(self.above.profile().roughly("epsilon", delta, ROUGHLY).upper)
+        else:
+            known = self.above.epsilon_bounds(delta)
+            lower, upper = float(known.lower), float(known.upper)
         if delta == 0.0:
             upper = min(upper, basic_epsilon(self.counts))  # decimals, rounded once
         return Bounds(min(lower, upper), upper)
@@ -137,8 +148,8 @@ class Spending:
         if not self.rounded:
             bounds = self.above.delta_bounds(epsilon)
             return Point(epsilon, float(bounds.lower), float(bounds.upper))
-        upper = self.above.delta(epsilon)
-        lower = float(self.below.delta_bounds(epsilon).lower)
+        upper = float(self.above.profile().roughly("delta", epsilon, ROUGHLY).upper)
+        lower = float(self.below.profile().roughly("delta", epsilon, ROUGHLY).lower)
         return Point(epsilon, min(lower, upper), upper)
 
     @cached_property
@@ -238,17 +249,20 @@ def _setting(mechanism: Mechanism) -> tuple[float, float] | None:
         return mechanism.sampling_probability, mechanism.mechanism.noise_multiplier
     if _is_plain(mechanism):
         return 1.0, mechanism.noise_multiplier
-    if type(mechanism) is Laplace and mechanism.sensitivity == 1.0:
+    known = type(mechanism) in (Laplace, DiscreteLaplace)
+    if known and isinstance(mechanism, (Laplace, DiscreteLaplace)) and mechanism.sensitivity == 1:
         return (1.0, mechanism.scale) if mechanism.scale < math.inf else None
-    return (mechanism.epsilon0, 1.0) if type(mechanism) is PureDP else None
+    if type(mechanism) is PureDP or (type(mechanism) is RandomizedResponse and mechanism.k == 2):
+        return mechanism.epsilon0, 1.0
+    return None
 
 
 def _with(kind: type[Mechanism], rate: float, noise: float, relation: Any) -> Mechanism:
     """Return the mechanism of a family with a rate and noise."""
-    if kind is PureDP:
-        return PureDP(rate, relation=relation)
-    if kind is Laplace:
-        return Laplace(noise, relation=relation)
+    if kind in (PureDP, RandomizedResponse):
+        return kind(rate, relation=relation)
+    if kind in (Laplace, DiscreteLaplace):
+        return kind(noise, relation=relation)
     plain = Gaussian(noise, relation=relation)
     return plain if kind is Gaussian else PoissonSampled(plain, min(rate, 1.0))
 

@@ -13,6 +13,7 @@ import accountant as ac
 from accountant._core import answers as core
 from accountant.analyses.line_laws import Laws, rows_of
 from accountant.analyses.smoothed_line import SmoothedLine, covers_line
+from accountant.analyses.solver import Question
 from accountant.analyses.solvers import Grid
 
 flint = pytest.importorskip("flint")
@@ -237,7 +238,7 @@ def test_nodes_are_off_by_less_than_they_say(seed):
         (mechanism.pairs()[0], count)
         for mechanism, (_, count) in zip(mechanisms, known, strict=True)
     )
-    laws = Laws(parts)
+    laws = Laws(parts, -30.0)
     c, s = 1.0 + float(2.0 ** rng.uniform(-6, 4)), float(2.0 ** rng.uniform(-14, -6))
     b = c - 1.0  # exactly: a line's order is 1 + b
     step = float(2.0 ** rng.integers(-6, 2))
@@ -261,6 +262,125 @@ def test_nodes_are_off_by_less_than_they_say(seed):
         assert nodes[3, k] <= 1e-8
         most = abs(value)
         assert float(most.mid() - most.rad()) <= nodes[4, k]
+
+
+def sampled_transform(q, sigma, z, add, deviations):
+    """Return F(z) of one sampled step in ball arithmetic: an integral over its window."""
+    p, s2 = acb(ball(q)), acb(ball(sigma) ** 2)
+    power = 1 - z if add else z
+
+    def density(x, analytic):
+        mixed = (1 - p + p * ((x - 0.5) / s2).exp()).log(analytic=analytic)
+        return (power * mixed - x * x / (2 * s2)).exp()
+
+    reach = (deviations or 16) * sigma
+    far = 0.0 if add else 1.0 if deviations else float(z.real.mid())
+    value = acb.integral(density, acb(-reach), acb(far + reach), eval_limit=400_000)
+    return value / (2 * acb.pi() * s2).sqrt()
+
+
+@pytest.mark.long(keep=8)
+@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("direct", [False, True])
+def test_sampled_steps_are_off_by_less_than_they_say(seed, direct):
+    rng = np.random.default_rng([19, seed])
+    steps = [
+        (float(10.0 ** rng.uniform(-4, -0.05)), float(rng.uniform(0.4, 3.0)), n)
+        for n in rng.choice([1, 3, 40, 1000], int(rng.integers(1, 3)))
+    ]
+    add = bool(rng.integers(0, 2))
+    b = (1.0 + float(2.0 ** rng.uniform(-4, 4))) - 1.0
+    orders = b, (1.0 + 1.5 * b) - 1.0, (1.0 + 0.5 * b) - 1.0
+    columns = np.array(steps, dtype=float).T.copy()
+    step, table = float(2.0 ** rng.integers(-5, 3)), np.empty((4, 3000))
+    direction = core.ADD if add else core.REMOVE
+    # beyond them, outcomes have a mass of their own in every bound
+    deviations = 0.0 if direct else math.sqrt(2 * (math.log(columns[2].sum()) + 63.0))
+    try:
+        kept, _, logs = core.sampled_line(
+            *columns, direction, direct, -30.0, b, orders[1:], step, -35.0, table
+        )
+    except ac.PrecisionError:
+        assert not direct  # a line without windows has room for any few steps
+        return
+
+    def of_all(z):
+        value = acb(1)
+        for q, sigma, n in steps:
+            value *= sampled_transform(q, sigma, z, add, deviations) ** int(n)
+        return value
+
+    at = [of_all(acb(ball(1.0 + order))).real for order in orders]
+    for i, exact in enumerate(at):
+        off = exact.log() - ball(logs[2 * i])
+        # the ends of windows are rounded
+        assert abs(float(off.mid())) <= logs[2 * i + 1] + 1e-12
+    nodes = {0, 1, kept // 3, kept - 1} | set(rng.integers(0, kept, 2).tolist())
+    for k in sorted(nodes):
+        value = of_all(acb(ball(1.0 + b), ball(k * step))) / acb(at[0])
+        off = abs(value - acb(ball(table[0, k]), ball(table[1, k])))
+        assert float(off.mid() - off.rad()) <= table[2, k] + 1e-17
+        assert table[2, k] <= 1e-7
+        assert float(abs(value).mid()) <= table[3, k] * (1 + 1e-12) + 1e-17
+
+
+def gaussian_profile(epsilon, mu):
+    """H of one Gaussian release of distance μ, at a complex ε near the real line."""
+    root = arb(2).sqrt()
+    upper = ((epsilon / mu - mu / 2) / root).erfc() / 2
+    return upper - epsilon.exp() * ((epsilon / mu + mu / 2) / root).erfc() / 2
+
+
+def mixed_profile(q, sigma, add, noise, laws, epsilon):
+    """Enclose H(ε) of one sampled step, one Gaussian release and laws of few atoms."""
+    p, s2, mu = acb(ball(q)), acb(ball(sigma) ** 2), acb(1 / ball(noise))
+    atoms = product(laws)
+
+    def density(x, analytic):
+        loss = (1 - p + p * ((x - 0.5) / s2).exp()).log(analytic=analytic)
+        base = (-x * x / (2 * s2)).exp()
+        if not add:
+            base *= loss.exp()
+        total = acb(0)
+        for known, mass in atoms:
+            rest = acb(ball(epsilon)) - acb(known) - (-loss if add else loss)
+            total += acb(mass) * gaussian_profile(rest, mu)
+        return total * base
+
+    value = acb.integral(
+        density, acb(-13 * sigma), acb(1 + 13 * sigma), rel_tol=arb(2) ** -60, abs_tol=arb(2) ** -90
+    )
+    return (value / (2 * acb.pi() * s2).sqrt()).real
+
+
+@pytest.mark.long(keep=8)
+@pytest.mark.parametrize("seed", range(300))
+def test_one_sampled_step_beside_others_holds_its_truth(seed):
+    rng = np.random.default_rng([20, seed])
+    q, sigma = float(10.0 ** rng.uniform(-3, -0.1)), float(rng.uniform(0.5, 3.0))
+    noise, add = float(rng.uniform(0.7, 4.0)), bool(rng.integers(0, 2))
+    pair = ac.PoissonSampled(ac.Gaussian(sigma), q).pairs()[int(add)]
+    assert pair.gaussian_part.add is add
+    first, second = float(rng.uniform(0.1, 1.0)), float(rng.uniform(0.1, 1.0))
+    others = parts_of((ac.Gaussian(noise), 1), (ac.RandomizedResponse(first), 1))
+    laws = [response_law(first)]
+    if seed % 2:
+        others += parts_of((ac.PureDP(second), 1))
+        laws.append(response_law(second))
+    solver = line_of(((pair, 1), *others))
+    epsilon = float(rng.uniform(0.3, 4.0))
+    ctx.prec = 100
+    truth = mixed_profile(q, sigma, add, noise, laws, epsilon)
+    found = solver._tried(Question("delta", epsilon))
+    holds(found, truth)
+    delta = float(truth.mid())
+    assert found.upper - found.lower <= 1e-3 * found.upper
+    if delta > 1e-12:
+        bounds = solver._tried(Question("epsilon", delta))
+        slack = 1e-12 * epsilon  # δ is rounded
+        assert bounds.lower <= epsilon + slack
+        assert bounds.upper >= epsilon - slack
+        assert bounds.upper - bounds.lower <= 1e-6 * bounds.upper
 
 
 WANTED = [
@@ -327,6 +447,118 @@ def test_many_runs_against_polynomials_of_balls(epsilon):
     assert found.upper - found.lower < 1e-4 * found.upper
 
 
+def random_on_a_lattice(rng, spacing):
+    """Return 2 to 100 different releases whose losses are multiples, exact laws, and a reach."""
+    mechanisms, laws, tail = [], [], None
+    for _ in range(int(rng.integers(2, 101))):
+        kind, times = int(rng.integers(0, 4)), int(rng.integers(1, 65))
+        rate = times * spacing
+        if kind == 0:
+            mechanisms.append((ac.DiscreteGaussian(math.sqrt(1 / rate)), 1))
+            laws.append(gaussian_law_on(rate))
+        elif kind == 1:
+            mechanisms.append((ac.DiscreteLaplace(float(1 / rate)), 1))
+            e = (-ball(rate)).exp()
+            laws.append((-rate, [e / (1 + e), 1 / (1 + e)], 2 * rate))
+        elif kind == 2 or tail is not None:
+            mechanisms.append((ac.RandomizedResponse(float(rate)), 1))
+            e = (-ball(rate)).exp()
+            laws.append((-rate, [e / (1 + e), 1 / (1 + e)], 2 * rate))
+        else:
+            tail = Fraction(1, 2 ** int(rng.integers(0, 5)))
+            mechanisms.append((ac.Laplace(float(1 / tail)), 1))
+    return mechanisms, laws, tail
+
+
+def gaussian_law_on(rate):
+    """Return first loss, masses and spacing of a discrete Gaussian with 1/σ² = rate."""
+    reach = math.ceil(12 / math.sqrt(rate)) + 2
+    weights = [(-arb(x * x) * ball(rate) / 2).exp() for x in range(-reach, reach + 1)]
+    whole = sum(weights, arb(0))
+    return rate * Fraction(1 - 2 * reach, 2), [w / whole for w in weights], rate
+
+
+@pytest.mark.long(keep=4)
+@pytest.mark.parametrize("seed", range(300))
+def test_sweep_of_many_kinds_against_polynomials_of_balls(seed):
+    rng = np.random.default_rng([21, seed])
+    ctx.prec = 120
+    spacing = Fraction(1, 32)
+    mechanisms, laws, tail = random_on_a_lattice(rng, spacing)
+    total, offset, mean, variance = flint.arb_poly([arb(1)]), Fraction(0), 0.0, 0.0
+    polynomials = []
+    for first, masses, gap in laws:
+        stride = int(gap / spacing)
+        one = [arb(0)] * (stride * (len(masses) - 1) + 1)
+        one[::stride] = masses
+        polynomials.append(flint.arb_poly(one))
+        offset += first
+        at = [float(first + i * gap) for i in range(len(masses))]
+        p = [float(mass.mid()) for mass in masses]
+        centre = sum(x * w for x, w in zip(at, p, strict=True))
+        mean += centre
+        variance += sum((x - centre) ** 2 * w for x, w in zip(at, p, strict=True))
+    for one in sorted(polynomials, key=lambda each: each.degree()):
+        total *= one
+    epsilon = max(mean + float(rng.uniform(0.0, 4.0)) * math.sqrt(variance), 0.01)
+    e, truth, reach = ball(epsilon), arb(0), ball(tail or 0)
+    for k, mass in enumerate(total.coeffs()):
+        x = e - ball(offset + k * spacing)
+        if tail is not None and abs(float(x.mid())) < float(tail):
+            truth += mass * (1 - ((x - reach) / 2).exp())
+        elif float(x.mid()) < 0:
+            truth += mass * (1 - x.exp())
+    delta = float(truth.mid())
+    solver = line_of(parts_of(*mechanisms))
+    found = solver._tried(Question("delta", epsilon))
+    slack = 1e-13 * len(mechanisms) * delta + 1e-28  # parameters are rounded; tails left out
+    assert found.upper >= delta - slack
+    assert found.lower <= delta + slack
+    if 1e-13 < delta < 0.3:
+        assert found.upper - found.lower <= 1e-3 * found.upper
+        bounds = solver._tried(Question("epsilon", delta))
+        assert bounds.upper >= epsilon * (1 - 1e-11)
+        assert bounds.lower <= epsilon * (1 + 1e-11)
+
+
+@pytest.mark.long(keep=10)
+@pytest.mark.parametrize("seed", range(1000))
+def test_few_sums_are_exact(seed):
+    rng = np.random.default_rng([22, seed])
+    ctx.prec = 500
+    parts, laws = [], []
+    for _ in range(int(rng.integers(1, 4))):
+        outcomes, n = int(rng.integers(2, 5)), int(rng.integers(1, 6))
+        # powers of ten far apart, and as far as they go
+        p, q = (10.0 ** -rng.uniform(0, 3 if seed % 2 else 100, outcomes) for _ in range(2))
+        p[rng.integers(outcomes)] = q[rng.integers(outcomes)] = 1.0
+        p, q = p / math.fsum(p), q / math.fsum(q)
+        parts.append((ac.DominatingPMFs(p.tolist(), q.tolist()), n))
+        laws += [[((ball(x) / ball(y)).log(), ball(x)) for x, y in zip(p, q, strict=True)]] * n
+    if sum(n for _, n in parts) < 2 or size(laws) > 5_000:
+        return
+    found = [(arb(0), arb(1))]
+    for law in laws:
+        found = [(x + y, p * w) for x, p in found for y, w in law]
+    solver = line_of(parts_of(*parts))
+    assert solver.name == "sums"
+    largest = max(float(loss.mid()) for loss, _ in found)
+    for share in (0.0, 0.3, 0.9):
+        epsilon = max(share * largest, 0.0)
+        e = ball(epsilon)
+        above = [(x, p) for x, p in found if float(x.mid()) > epsilon]
+        truth = sum((p * (1 - (e - x).exp()) for x, p in above), arb(0))
+        delta = float(truth.mid())
+        bounds = solver.delta_bounds(epsilon)
+        assert bounds.lower <= delta * (1 + 1e-15)
+        assert bounds.upper >= delta * (1 - 1e-15)
+        assert bounds.upper - bounds.lower <= 1e-8 * bounds.upper + 1e-11
+        if 1e-280 < delta < 1:
+            inverse = solver.epsilon_bounds(delta)
+            assert inverse.lower <= epsilon * (1 + 1e-14)
+            assert inverse.upper >= epsilon * (1 - 1e-14)
+
+
 def test_a_common_lattice_is_left_to_the_lattice():
     assert not covers_line(
         parts_of((ac.RandomizedResponse(1.0), 1), (ac.RandomizedResponse(2.0), 3))
@@ -334,7 +566,10 @@ def test_a_common_lattice_is_left_to_the_lattice():
     assert covers_line(parts_of((ac.RandomizedResponse(1.0), 1), (ac.RandomizedResponse(1.7), 3)))
     assert not covers_line(parts_of((ac.DiscreteGaussian(1.0), 5)))
     sampled = ac.PoissonSampled(ac.Gaussian(1.0), 0.1).pairs()[0]
-    assert not covers_line(((sampled, 2), (ac.Laplace(2.0).pairs()[0], 1)))
+    laplace = ac.Laplace(2.0).pairs()[0]
+    assert covers_line(((sampled, 2), (laplace, 1)))
+    added = ac.PoissonSampled(ac.Gaussian(1.0), 0.1).pairs()[1]
+    assert not covers_line(((sampled, 2), (added, 2), (laplace, 1)))
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.1, 2.6])

@@ -88,7 +88,7 @@ int moments(double q, double sigma, double order, double found[6]) {
     return status;
 }
 
-/* what the sums leave of the mean, by the quadrature's bounds, over what the bound on the mean's error and
+/* what the sums leave of the mean, by the quadrature's bounds, over what the bound on its error and
  * the quadrature's on (L - mean) N e^{cL} count of it (the paper, Section 4); -1: no claim */
 double left_of_mean(double q, double sigma, int direction, double b, double log_error) {
     static acct_workspace w;

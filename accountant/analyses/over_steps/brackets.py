@@ -34,8 +34,11 @@ MOST_OTHERS = 12
 NEAR = 0.999
 
 
-def brackets(history: Steps, delta: float) -> list[tuple[int, float, float]]:
-    """Bracket ε(delta) of some prefixes, each on its own: lengths, lower and upper bounds."""
+def brackets(history: Steps, delta: float, width: float = 1e-6) -> list[tuple[int, float, float]]:
+    """Bracket ε(delta) of some prefixes, each on its own: lengths, lower and upper bounds.
+
+    A relative ``width`` will do.
+    """
     mechanisms = dict.fromkeys(item.mechanism for item in history)
     settings = {mechanism: gaussian_setting(mechanism) for mechanism in mechanisms}
     points = POINTS if all(settings.values()) else FEW_POINTS
@@ -45,12 +48,12 @@ def brackets(history: Steps, delta: float) -> list[tuple[int, float, float]]:
     for (length, counts), bound in zip(
         found, at_prefixes([counts for _, counts in found], delta), strict=True
     ):
-        low, high = _exactly(counts, settings, delta)
+        low, high = _exactly(counts, settings, delta, width)
         result.append((length, low, min(high, float(bound))))
     return result
 
 
-def _exactly(counts: Counts, settings: Settings, delta: float) -> tuple[float, float]:
+def _exactly(counts: Counts, settings: Settings, delta: float, width: float) -> tuple[float, float]:
     """Bracket ε(delta) of counted mechanisms, exactly if that is fast."""
     steps = [mixed.Part(*found, n) for m, n in counts if (found := settings[m]) is not None]
     plain = len(steps) == len(counts)
@@ -60,7 +63,7 @@ def _exactly(counts: Counts, settings: Settings, delta: float) -> tuple[float, f
     sampled = sum(part.sampling_probability < 1.0 for part in steps)
     try:
         if sampled <= MOST_SAMPLED and len(counts) - sampled <= MOST_OTHERS:
-            bounds = composed(tuple(counts)).epsilon_bounds(delta)
+            bounds = composed(tuple(counts)).profile().roughly("epsilon", delta, width)
             return float(bounds.lower), float(bounds.upper)
     except AccountantError:
         pass

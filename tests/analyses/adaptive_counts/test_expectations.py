@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from accountant.analyses.adaptive_counts import Law, Offer
+from accountant.analyses.adaptive_counts import Law, Offer, _sum, cut
 
 
 def exact(value, law, knot):
@@ -87,3 +87,46 @@ def test_the_windows_are_copied_for_numpy_that_multiplies_overlaps_slowly():
     offer.best(np.linspace(0.0, 1.0, 200))
     assert [rows.shape for rows in seen] == [(4, 68)]
     assert seen[0].flags.c_contiguous
+
+
+def spikes(coins, first, last, count):
+    masses = np.zeros(last - first + 1)
+    for _ in range(count):
+        masses[coins.randrange(len(masses))] = coins.random() / count
+    return Law(0.1, first, masses, 1e-9)
+
+
+def test_laws_of_few_masses_are_summed_mass_by_mass():
+    coins = random.Random(2)
+    value = np.sort(np.array([coins.random() for _ in range(500)]))
+    laws = [spikes(coins, -200, 250, 9), spikes(coins, -400, 20, 5)]
+    offer = Offer(laws, 500)
+    assert offer._laws.size == 0
+    found = offer.best(value)
+    for knot in range(0, 500, 37):
+        best = max(exact(value, law, knot) for law in laws)
+        assert best <= Fraction(float(found[knot])) <= best * (1 + Fraction(1, 10**10))
+
+
+def test_sums_of_few_masses_need_no_product_of_all(monkeypatch):
+    coins = random.Random(3)
+    a, b = spikes(coins, -300, 200, 6), spikes(coins, -100, 400, 7)
+    monkeypatch.setattr(np, "convolve", None)
+    found = _sum(a, b)
+    assert found.first == -400
+    for k in np.flatnonzero(found.masses).tolist():
+        truth = sum(
+            Fraction(float(x)) * Fraction(float(b.masses[k - i]))
+            for i, x in enumerate(a.masses)
+            if 0 <= k - i < len(b.masses)
+        )
+        assert truth <= Fraction(float(found.masses[k])) <= truth * (1 + Fraction(1, 10**10))
+
+
+def test_next_to_nothing_between_few_masses_is_infinite_loss():
+    masses = np.full(1000, 1e-15)
+    masses[[3, 500, 990]] = 0.2, 0.5, 0.3
+    law = cut(Law(0.1, -500, masses, 0.0), 1e-9)
+    assert np.count_nonzero(law.masses) == 3
+    assert law.masses.sum() + law.infinite >= masses.sum()
+    assert 5e-13 < law.infinite < 1e-9

@@ -19,16 +19,14 @@ static const double LOG_CUT = -41.0;
 /* Terms of theta beyond the first: the m-th is below 2 e^{-damping m (m-1)}; damping >= 1.7. */
 #define MOST_TERMS 6
 
-/* A complex number and a bound on its error */
-typedef struct {
-    double re, im, err;
-} factor;
+/* its `most` is set by acct_line_power */
+typedef acct_line_value factor;
 
 /* y less its whole periods */
 static inline double reduced(const acct_line_part *part, double y, double *whole) {
     double turns = y * part->frequency;
     *whole = (turns + ROUNDS) - ROUNDS;
-    return (turns - *whole) / part->frequency;
+    return (turns - *whole) * part->period;
 }
 
 /* ensures  log|F(c + iy) / F(c)| <= returned <= 0, but for the round-off of y */
@@ -48,7 +46,7 @@ static double log_modulus(const acct_line_part *part, double y) {
 static factor gaussian(const acct_line_part *part, double c, double y) {
     double decay = 0.5 * part->spread * y * y, turn = 0.5 * part->spread * y * (2.0 * c - 1.0);
     double size = exp(-decay);
-    factor f = {size * cos(turn), size * sin(turn), 0.0};
+    factor f = {size * cos(turn), size * sin(turn), 0.0, 0.0};
     f.err = size * (32.0 + 8.0 * (decay + fabs(turn))) * U;
     return f;
 }
@@ -103,7 +101,7 @@ static factor laplace(const acct_line_part *part, double c, double y) {
 }
 
 static factor atoms(const acct_line_part *part, double y) {
-    factor f = {0.0, 0.0, 0.0};
+    factor f = {0.0, 0.0, 0.0, 0.0};
     double doubt = 0.0;
     int64_t j;
     for (j = 0; j < part->atoms; j++) {
@@ -116,15 +114,20 @@ static factor atoms(const acct_line_part *part, double y) {
     return f;
 }
 
-/* Returns f to the power of `runs`; its error is that of every run, and of the squarings. */
-static factor power(factor f, double runs, double *most) {
-    factor out = {1.0, 0.0, 0.0};
+acct_line_value acct_line_times(acct_line_value x, acct_line_value y) {
+    factor out = {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re, 0.0, x.most * y.most * (1.0 + 4.0 * U)};
+    out.err = (x.err * y.most + x.most * y.err + 8.0 * U * x.most * y.most) * (1.0 + 16.0 * U);
+    return out;
+}
+
+acct_line_value acct_line_power(acct_line_value f, double runs) {
+    factor out = {1.0, 0.0, 0.0, 0.0};
     double one = hypot(f.re, f.im) * (1.0 + 4.0 * U) + f.err, rest = runs, part;
     double re = f.re, im = f.im;
-    *most = one;
+    f.most = one;
     if (runs == 1.0) return f;
-    *most = pow(one, runs) * (1.0 + 64.0 * U);
-    out.err = runs * f.err * pow(one, runs - 1.0) * (1.0 + 64.0 * U) + 16.0 * runs * U * *most;
+    out.most = pow(one, runs) * (1.0 + 64.0 * U);
+    out.err = runs * f.err * pow(one, runs - 1.0) * (1.0 + 64.0 * U) + 16.0 * runs * U * out.most;
     while (rest > 0.0) {
         if (fmod(rest, 2.0) != 0.0) {
             part = out.re * re - out.im * im;
@@ -141,14 +144,14 @@ static factor power(factor f, double runs, double *most) {
 
 /* The power of F = cosh((z - 1/2) v) / cosh(v / 2), over its value at c: with t = v y and
  * a = (c - 1/2) v, F(z) / F(c) = cos t + i sin t tanh a, whose modulus squared is 1 - sin^2 t / cosh^2 a. */
-static factor response(const acct_line_part *part, double c, double y, double *most) {
+static factor response(const acct_line_part *part, double c, double y) {
     double a = (c - 0.5) * part->spread, t = part->spread * y, co = cosh(a), si = sin(t);
     double fall = part->runs * 0.5 * log1p(-(si / co) * (si / co));
     double turn = part->runs * atan2(si * tanh(a), cos(t)), size = exp(fall);
-    factor f = {size * cos(turn), size * sin(turn), 0.0};
+    factor f = {size * cos(turn), size * sin(turn), 0.0, 0.0};
     /* with |t| <= 1 the round-off of t moves either by three units of its own size at most */
     f.err = fabs(t) <= 1.0 ? size * (32.0 + 32.0 * (fabs(fall) + fabs(turn))) * U : INFINITY;
-    *most = size + f.err;
+    f.most = size + f.err;
     return f;
 }
 
@@ -175,25 +178,27 @@ static double slack(const acct_line_part *parts, int64_t count, double y) {
 }
 
 int acct_line_product(const acct_line_part *parts, int64_t count, double c, double step,
-                      int64_t last, acct_line_nodes *nodes) {
+                      int64_t last, const acct_line_nodes *first, acct_line_nodes *nodes) {
     int64_t k, j;
     nodes->kept = nodes->pruned = 0;
+    if (first && first->kept <= last) {
+        nodes->pruned = last + 1 - first->kept;
+        last = first->kept - 1;
+    }
     if (!(slack(parts, count, step * (double)last) < 0.9)) return ACCT_EPRECISION;
     for (k = 0; k <= last; k++) {
-        double y = step * (double)k, low = 0.0, re = 1.0, im = 0.0, err = 0.0, most = 1.0, of_one;
+        double y = step * (double)k, low = 0.0;
+        acct_line_value now = {1.0, 0.0, 0.0, 1.0};
+        if (first) now = (acct_line_value){first->re[k], first->im[k], first->err[k], first->most[k]};
+        if (now.most < 0.5 * ACCT_LINE_CUT) low = 2.0 * LOG_CUT;
         for (j = 0; j < count && parts[j].kind <= ACCT_LINE_LATTICE && low > LOG_CUT; j++)
             low += log_modulus(&parts[j], y);
         for (j = 0; j < count && low > LOG_CUT; j++) {
-            factor f = parts[j].kind == ACCT_LINE_RESPONSE
-                           ? response(&parts[j], c, y, &of_one)
-                           : power(value(&parts[j], c, y), parts[j].runs, &of_one);
-            if (!(of_one < 2.0)) return ACCT_EPRECISION;
-            double real = re * f.re - im * f.im;
-            im = re * f.im + im * f.re;
-            re = real;
-            err = (err * of_one + most * f.err + 8.0 * U * most * of_one) * (1.0 + 16.0 * U);
-            most = most * of_one * (1.0 + 4.0 * U);
-            if (most < 0.5 * ACCT_LINE_CUT) low = 2.0 * LOG_CUT;
+            factor f = parts[j].kind == ACCT_LINE_RESPONSE ? response(&parts[j], c, y)
+                                                           : acct_line_power(value(&parts[j], c, y), parts[j].runs);
+            if (!(f.most < 2.0)) return ACCT_EPRECISION;
+            now = acct_line_times(now, f);
+            if (now.most < 0.5 * ACCT_LINE_CUT) low = 2.0 * LOG_CUT;
         }
         if (!(low > LOG_CUT)) {
             nodes->pruned++;
@@ -201,10 +206,10 @@ int acct_line_product(const acct_line_part *parts, int64_t count, double c, doub
         }
         if (nodes->kept == nodes->room) return ACCT_EPRECISION;
         nodes->y[nodes->kept] = y;
-        nodes->re[nodes->kept] = re;
-        nodes->im[nodes->kept] = im;
-        nodes->err[nodes->kept] = err;
-        nodes->most[nodes->kept] = most;
+        nodes->re[nodes->kept] = now.re;
+        nodes->im[nodes->kept] = now.im;
+        nodes->err[nodes->kept] = now.err;
+        nodes->most[nodes->kept] = now.most;
         nodes->kept++;
     }
     return ACCT_OK;

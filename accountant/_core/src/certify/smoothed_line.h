@@ -24,11 +24,22 @@ typedef struct {
     double spread;   /* v: the squared distance over the variance, or the largest loss */
     double damping;  /* of a lattice: 2 pi^2 sigma^2 */
     double distance; /* of a lattice: an integer */
-    double frequency; /* of a lattice: v / (2 pi distance), periods per unit of y */
+    double frequency, period; /* of a lattice: v / (2 pi distance), periods per unit of y; and 1 over it */
     const double *loss, *weight; /* of atoms: weights are tilted to c and sum to one */
     int64_t atoms;
     double weight_err; /* relative error of the weights */
 } acct_line_part;
+
+/* A complex number, a bound on its error, and one on the modulus of the truth */
+typedef struct {
+    double re, im, err, most;
+} acct_line_value;
+
+/* a product of two such */
+acct_line_value acct_line_times(acct_line_value x, acct_line_value y);
+
+/* one to the power of `runs`: the error is that of every run, and of the squarings; `most` of x is not read */
+acct_line_value acct_line_power(acct_line_value x, double runs);
 
 /* Nodes y = k * step that count: the product is (re, im), off by at most err; |truth| <= most */
 typedef struct {
@@ -39,11 +50,12 @@ typedef struct {
 
 #define ACCT_LINE_CUT 4e-18
 
-/* sets      nodes->kept, nodes->pruned and the arrays, for k = 0 .. last
+/* sets      nodes->kept, nodes->pruned and the arrays, for k = 0 .. last; with `first`, of these parts times its
+ *           product, whose nodes are k = 0 .. first->kept - 1 (y not read), and which is below ACCT_LINE_CUT beyond
  * requires  c > 1, step a double of few digits, so that k * step is exact; parts that decay first
  * returns   a status: ACCT_EPRECISION where more nodes count than there is room for, or where the
  *           round-off of the nodes is not small */
 int acct_line_product(const acct_line_part *parts, int64_t count, double c, double step,
-                      int64_t last, acct_line_nodes *nodes);
+                      int64_t last, const acct_line_nodes *first, acct_line_nodes *nodes);
 
 #endif
