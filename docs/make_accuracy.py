@@ -162,7 +162,7 @@ width. The next table counts {swept} random problems over the whole range, those
 
 These brackets are valid, but wider:
 
-- *δ near its largest value.* An error in the thirteenth digit of δ is one in the sixth digit of ε.
+- *δ near its largest value.* The thirteenth digit of δ is the sixth of ε.
 - *Tiny δ, few steps, large sigma.* The terms between the two thresholds of rare events cancel
   ([theorem 15](theorems.md)), so round-off dominates.
 - *A loss spread over several scales, with an ε below 1e-3.* These problems, and rare events in few steps, take
