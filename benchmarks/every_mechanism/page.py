@@ -84,7 +84,7 @@ def _row(line: Line, has_peer: bool) -> str:
     row = f"|{line.name} |{line.rate:g} |{line.upper:.8g} |{width} |{_time(line.seconds)}"
     other, ratio = line.peer, line.ratio
     if other is None or ratio is None:
-        return f"{row} |– | | ||" if has_peer else f"{row}|"
+        return f"{row}|–||||" if has_peer else f"{row}|"
     misses = "" if other.upper >= line.lower and other.lower <= line.upper else " !"
     apart = (other.upper - other.lower) / other.upper if 0.0 < other.upper < math.inf else 0.0
     more = "" if other.reached else "> "
