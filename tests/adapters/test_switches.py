@@ -226,6 +226,4 @@ def test_the_row_is_what_the_framework_does(row):
 def test_the_page_has_every_row_and_no_other():
     table = PAGE.read_text(encoding="utf-8").split("## One line each")[1].split("\n## ")[0]
     lines = [line for line in table.splitlines() if line.startswith("|")]
-    assert [line.split(" |")[0].removeprefix("|") for line in lines[2:]] == [
-        row[0] for row in ROWS
-    ]
+    assert [line.split(" |")[0].removeprefix("|") for line in lines[2:]] == [row[0] for row in ROWS]
