@@ -77,9 +77,9 @@ def line(name: str, part: list[Measured], wrong: set[int]) -> str:
     median = statistics.median(m.width for m in widths)
     times = [m.seconds for m in part]
     return (
-        f"| {name} | {len(part)} | {sum(id(m.row) in wrong for m in part)} | {median:.1e} | "
-        f"{max(m.width for m in widths):.1e} | {over} of {len(widths)} | "
-        f"{statistics.median(times) * 1e6:.0f} µs | {max(times) * 1e3:.0f} ms |"
+        f"|{name} |{len(part)} |{sum(id(m.row) in wrong for m in part)} |{median:.1e} |"
+        f"{max(m.width for m in widths):.1e} |{over} of {len(widths)} |"
+        f"{statistics.median(times) * 1e6:.0f} µs |{max(times) * 1e3:.0f} ms|"
     )
 
 
@@ -102,8 +102,8 @@ def sweep(seed: int, n: int) -> str:
             if member(*problem, upper):
                 found[name].append((upper - lower) / upper)
     return "\n".join(
-        f"| {name} | {len(w)} | {sum(x > 1e-9 for x in w)} | {sum(x > 1e-6 for x in w)} | "
-        f"{sum(x > 1e-2 for x in w)} | {statistics.median(w):.1e} | {max(w):.1e} |"
+        f"|{name} |{len(w)} |{sum(x > 1e-9 for x in w)} |{sum(x > 1e-6 for x in w)} |"
+        f"{sum(x > 1e-2 for x in w)} |{statistics.median(w):.1e} |{max(w):.1e}|"
         for name, w in found.items()
     )
 
@@ -137,7 +137,7 @@ delta from 1e-30 to 0.9.
 - *Over*: problems whose width exceeds 1e-9 (q ≥ 1e-6 and ε ≥ 1e-3) or 1e-6 (elsewhere), without ε = 0.
 - *Time*: the processor time of one public call.
 
-| family | problems | violations | median width | widest | over | median time | slowest |
+|family |problems |violations |median width |widest |over |median time |slowest|
 |---|---|---|---|---|---|---|---|
 {table}
 
@@ -154,7 +154,7 @@ The upper ends exceed the truth by a relative {excess:.1e} at most.
 There are no further claims. Of the stored problems with q ≥ 1e-6 and ε ≥ 1e-3, {share_over} exceed that
 width. The next table counts {swept} random problems over the whole range, those with ε ≥ 1e-3:
 
-| domain | problems | wider than 1e-9 | than 1e-6 | than 1e-2 | median width | widest |
+|domain |problems |wider than 1e-9 |than 1e-6 |than 1e-2 |median width |widest|
 |---|---|---|---|---|---|---|
 {sweep}
 
@@ -162,7 +162,7 @@ width. The next table counts {swept} random problems over the whole range, those
 
 These brackets are valid, but wider:
 
-- *δ near its largest value.* An error in the thirteenth digit of δ is one in the sixth digit of ε.
+- *δ near its largest value.* The thirteenth digit of δ is the sixth of ε.
 - *Tiny δ, few steps, large sigma.* The terms between the two thresholds of rare events cancel
   ([theorem 15](theorems.md)), so round-off dominates.
 - *A loss spread over several scales, with an ε below 1e-3.* These problems, and rare events in few steps, take

@@ -89,11 +89,11 @@ def page():
         "sample. The statements are in [the theorems](theorems_mechanisms.md). To use a mechanism",
         "that is not in the table, see [a mechanism of your own](own_mechanism.md).",
         "",
-        "| " + " | ".join(heads) + " |",
-        "|" + " --- |" * len(heads),
+        "|" + " |".join(heads) + "|",
+        "|" + "---|" * len(heads),
     ]
     for mechanism, *rest in rows():
-        lines.append(f"| `{mechanism!r}` | " + " | ".join(rest) + " |")
+        lines.append(f"|`{mechanism!r}` |" + " |".join(rest) + "|")
     lines += ["", "`docs/make_mechanisms.py` writes this page."]
     return lines
 

@@ -17,7 +17,7 @@ finding, and it must report none on the code as shipped
 An *audit* sees only what is released. A *test* looks at a property. The other bugs must turn one
 test of the faulty module red, each in a process of its own.
 
-| where | bugs | noticed by an audit | for example |
+|where |bugs |noticed by an audit |for example|
 |---|---|---|---|
 """
 TAIL = """
@@ -97,8 +97,8 @@ def page() -> str:
     rows = []
     for title, bugs in groups():
         audits = sum(getattr(bug, "audit", False) for bug in bugs)
-        rows.append(f"| {title} | {len(bugs)} | {audits} | {bugs[0].story} |\n")
-    rows.append(f"| beside their theorems | {len(ELSEWHERE)} | 0 | {next(iter(ELSEWHERE))} |\n")
+        rows.append(f"|{title} |{len(bugs)} |{audits} |{bugs[0].story}|\n")
+    rows.append(f"|beside their theorems |{len(ELSEWHERE)} |0 |{next(iter(ELSEWHERE))}|\n")
     return HEAD + "".join(rows) + TAIL
 
 

@@ -71,25 +71,25 @@ def _place(line: Line) -> str:
 
 
 def _table(lines: Sequence[Line]) -> str:
-    head, rule = "| mechanism | q | ε | width | time |", "|---|---|---|---|---|"
+    head, rule = "|mechanism |q |ε |width |time", "|---|---|---|---|---|"
     has_peer = any(one.peer for one in lines)
     if has_peer:
-        head += " dp-accounting | its width | its time | ratio |"
+        head += " |dp-accounting |its width |its time |ratio"
         rule += "---|---|---|---|"
-    return "\n".join([head, rule, *(_row(one, has_peer) for one in lines)])
+    return "\n".join([f"{head}|", rule, *(_row(one, has_peer) for one in lines)])
 
 
 def _row(line: Line, has_peer: bool) -> str:
     width = f"{line.width:.1e}" if line.attained is None else f"{line.gap:.1e} (*)"
-    row = f"| {line.name} | {line.rate:g} | {line.upper:.8g} | {width} | {_time(line.seconds)} |"
+    row = f"|{line.name} |{line.rate:g} |{line.upper:.8g} |{width} |{_time(line.seconds)}"
     other, ratio = line.peer, line.ratio
     if other is None or ratio is None:
-        return f"{row} – | | | |" if has_peer else row
+        return f"{row}|–||||" if has_peer else f"{row}|"
     misses = "" if other.upper >= line.lower and other.lower <= line.upper else " !"
     apart = (other.upper - other.lower) / other.upper if 0.0 < other.upper < math.inf else 0.0
     more = "" if other.reached else "> "
-    theirs = f"{other.upper:.8g}{misses} | {apart:.1e} | {_time(other.seconds)}"
-    return f"{row} {theirs} | {more}{ratio:.3g} |"
+    theirs = f"{other.upper:.8g}{misses} |{apart:.1e} |{_time(other.seconds)}"
+    return f"{row} |{theirs} |{more}{ratio:.3g}|"
 
 
 def _time(seconds: float) -> str:

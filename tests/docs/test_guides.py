@@ -130,7 +130,7 @@ def script(name):
 
 def cells(line):
     """Return a row's cells, numbers as numbers."""
-    found = [cell.strip() for cell in line.strip("|").split(" | ")]
+    found = [cell.strip() for cell in line.strip("|").split(" |")]
     return [float(cell) if re.fullmatch(r"[\d.]+(e-?\d+)?|inf", cell) else cell for cell in found]
 
 

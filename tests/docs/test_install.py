@@ -40,7 +40,7 @@ def test_every_install_names_this_distribution():
 
 
 def test_every_extra_is_explained():
-    listed = set(re.findall(r"^\| `([a-z-]+)` \|", PAGE, re.M))
+    listed = set(re.findall(r"^\|`([a-z-]+)` \|", PAGE, re.M))
     assert listed == set(PROJECT["optional-dependencies"]) - FOR_CONTRIBUTORS
 
 

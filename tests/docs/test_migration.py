@@ -28,8 +28,8 @@ def rows():
     for line in PAGE.splitlines():
         if line.startswith("## "):
             section = line[3:].split()[0]
-        cells = re.findall(r"(?<=\| )(`[^`]+`.*?|the same.*?)(?= \|)", line)
-        if line.startswith("| ") and len(cells) == 2:
+        cells = re.findall(r"(?<=\|)(`[^`]+`.*?|the same.*?)(?= ?\|)", line)
+        if line.startswith("|") and len(cells) == 2:
             yield section, *cells
 
 

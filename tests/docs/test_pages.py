@@ -59,7 +59,7 @@ def test_every_command_and_exit_code_is_documented():
     for name in main.commands:
         assert f"`{name}`" in page
     for name in ("ANSWERED", "FAILED", "WRONG", "REFUSED", "EXHAUSTED", "DEFECT", "INTERRUPTED"):
-        assert f"| {getattr(group, name)} |" in page
+        assert f"|{getattr(group, name)} |" in page
 
 
 def test_the_readme_lists_every_command():
