@@ -141,6 +141,7 @@ class _Rows:
 
     def __init__(self, records: int) -> None:
         self._records = records
+        self.refused: UnsupportedError | None = None
         self._factored: list[_Linear] = []
         self._whole: dict[tuple[Any, str], Any] = {}
 
@@ -213,7 +214,10 @@ def capture(own: Callable[..., None], hooks: Any, layer: Any, *given: Any, **opt
         loss_reduction="sum",
         batch_first=options["batch_first"],
     )
-    rows.add(hooks, layer, inputs, outputs)
+    try:
+        rows.add(hooks, layer, inputs, outputs)
+    except UnsupportedError as error:
+        rows.refused = error  # after the pass: within, sharded parameters are put together
     for each in (layer, *layer.parameters()):
         if getattr(each, "_forward_counter", 0):
             each._forward_counter -= 1
@@ -247,6 +251,8 @@ def backward(own: Any, loss: Any) -> None:
         loss.loss_per_sample.sum().backward()
     finally:
         del hooks.accountant_rows
+    if rows.refused is not None:
+        raise rows.refused
     if hooks.max_grad_norm != bound:
         raise UnsupportedError("max_grad_norm must not change in a backward pass of ghost clipping")
     loss.optimizer.zero_grad()
