@@ -84,7 +84,7 @@ class _Linear:
         return vector_norm(a, dim=2)
 
     def _squares(self, a: Any, g: Any) -> Any:
-        positions, width, height = *a.shape[1:], g.shape[2]
+        positions, width, height = a.shape[1], a.shape[2], g.shape[2]
         if positions * (width + height) < width * height:
             return ((g @ g.mT) * (a @ a.mT)).sum((1, 2))
         return (g.mT @ a).square().sum((1, 2))
