@@ -178,6 +178,16 @@ def test_terms_that_cancel_do_not_hide_a_record_from_its_norm(seed, bias):
     assert length(a - b for a, b in zip(whole, others, strict=True)) <= 1
 
 
+@pytest.mark.parametrize("size", [1e8, 1e10, 1e13])
+def test_terms_that_cancel_beyond_float64_are_clipped_harder(size):
+    for seed in range(8):
+        torch.manual_seed(seed)
+        x = torch.randn(1, 1, 64).expand(4, 3, 64)
+        y = torch.randn(1, 1, 64) * torch.tensor([size, -size, 1.0]).view(1, 3, 1)
+        made = ghost(torch.nn.Sequential(torch.nn.Linear(64, 64)), x, y.expand(4, 3, 64))
+        assert length(gradients(made, x[:1], y)) <= 1
+
+
 def test_words_whose_terms_cancel_do_not_either():
     torch.manual_seed(1)
     words = torch.randint(0, 9, (6, 256))
