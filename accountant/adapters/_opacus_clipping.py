@@ -23,6 +23,11 @@ _MARGIN = 2.0**-12
 # where N is at most 1024 + 2 E for E expected ones, as it is but with a probability below
 # exp(-1000). Theorem E9 depends on both.
 _ROUNDING, _ROUNDING_EACH = 2.0**-13, 2.0**-22
+# What cancels to less than 2**-10 of the sum of its terms' norms is clipped harder; squared. Covers
+# the rounding of norms and sums of layers below 2**31 numbers: Theorem E9 depends on it.
+_CANCELLED = 2.0**-20
+# Numbers of rows of layers that are converted to float64 at a time: 8 MB. Only speed depends on it.
+_ROWS = 2**20
 
 
 def limit(optimizer: Any, bound: float) -> float:
@@ -109,3 +114,105 @@ def hold(optimizer: Any, kind: Any = None) -> None:
         place: Any = vars(p) if held is None else held[p]
         if place["summed_grad"] is not None:
             place["summed_grad"] = place["summed_grad"].to(kind or p.dtype)
+
+
+class Linear:
+    """Gradients in one call of a layer: sums over positions of outer products g aᵀ.
+
+    A bias is a column of ones in a. Rows have the shape (records, positions, width).
+    """
+
+    def __init__(self, layer: Any, inputs: Any, outputs: Any) -> None:
+        self.layer = layer
+        self._trained = {name for name, p in layer.named_parameters() if p.requires_grad}
+        self._g = _by_position(outputs)
+        self._a = self._entered(inputs)
+
+    def squares(self) -> Any:
+        """Return every record's squared norm, never too small."""
+        found = [torch.zeros(0, dtype=torch.float64, device=self._g.device)]
+        for _, a, g in self._parts():
+            most = (vector_norm(g, dim=2) * self._lengths(a)).sum(1)
+            found.append(self._squares(a, g).clamp(min=0.0) + _CANCELLED * most.square())
+        return torch.cat(found)
+
+    def sums(self, factor: Any) -> dict[str, Any]:
+        """Return the sum of gradients times factors, by the names of parameters."""
+        width = self._width()
+        total = torch.zeros(width, dtype=torch.float64, device=self._g.device)
+        factor = factor.to(self._g.device)[:, None, None]
+        for part, a, g in self._parts():
+            lost = factor[part] == 0.0  # 0 times infinity is no number
+            g = g.masked_fill(lost, 0.0) * factor[part]
+            self._add(total, a.masked_fill(lost, 0.0).flatten(0, 1), g.flatten(0, 1))
+        return self._named(total)
+
+    def _parts(self) -> Iterator[tuple[slice, Any, Any]]:
+        step = max(1, _ROWS // max(1, self._g[:1].numel() + self._a[:1].numel()))
+        for at in range(0, len(self._g), step):
+            part = slice(at, at + step)
+            yield part, self._numbers(self._a[part]), self._g[part].to(torch.float64)
+
+    def _entered(self, inputs: Any) -> Any:
+        return _by_position(inputs)
+
+    def _numbers(self, a: Any) -> Any:
+        columns = [a.to(torch.float64)] if "weight" in self._trained else []
+        if "bias" in self._trained:
+            columns.append(torch.ones_like(a[:, :, :1], dtype=torch.float64))
+        return torch.cat(columns, dim=2)
+
+    def _lengths(self, a: Any) -> Any:
+        return vector_norm(a, dim=2)
+
+    def _squares(self, a: Any, g: Any) -> Any:
+        positions, width, height = a.shape[1], a.shape[2], g.shape[2]
+        if positions * (width + height) < width * height:
+            return ((g @ g.mT) * (a @ a.mT)).sum((1, 2))
+        return (g.mT @ a).square().sum((1, 2))
+
+    def _width(self) -> tuple[int, int]:
+        inputs = self._a.shape[2] if "weight" in self._trained else 0
+        return self._g.shape[2], inputs + ("bias" in self._trained)
+
+    def _add(self, total: Any, a: Any, g: Any) -> None:
+        total.addmm_(g.mT, a)
+
+    def _named(self, total: Any) -> dict[str, Any]:
+        found = {"weight": total[:, : self._a.shape[2]], "bias": total[:, -1]}
+        return {name: found[name] for name in self._trained}
+
+
+class Embedding(Linear):
+    """The same, where a has one 1, at a word's number; only the numbers are kept."""
+
+    def _entered(self, inputs: Any) -> Any:
+        words = inputs.reshape(*self._g.shape[:2], 1)
+        if self.layer.padding_idx is not None:  # has no gradient
+            self._g = self._g.masked_fill(words == self.layer.padding_idx, 0.0)
+        return words
+
+    def _numbers(self, a: Any) -> Any:
+        return a
+
+    def _lengths(self, a: Any) -> Any:
+        return torch.ones(a.shape[:2], dtype=torch.float64, device=a.device)
+
+    def _squares(self, a: Any, g: Any) -> Any:
+        return ((g @ g.mT) * (a == a.mT)).sum((1, 2))
+
+    def _width(self) -> tuple[int, int]:
+        return self.layer.num_embeddings, self._g.shape[2]
+
+    def _add(self, total: Any, a: Any, g: Any) -> None:
+        total.index_add_(0, a[:, 0], g)
+
+    def _named(self, total: Any) -> dict[str, Any]:
+        return {"weight": total}
+
+
+FACTORED = {torch.nn.Linear: Linear, torch.nn.Embedding: Embedding}
+
+
+def _by_position(values: Any) -> Any:
+    return values.reshape(len(values), math.prod(values.shape[1:-1]), values.shape[-1])
