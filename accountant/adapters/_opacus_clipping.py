@@ -1,258 +1,218 @@
-"""Clipping under opacus, flat, by layer and by ghosts: no record decides what becomes of others."""
+"""Clipping under opacus: norms and sums in float64, so that their rounding fits in a margin."""
 
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from opacus.optimizers import DPPerLayerOptimizer
 from opacus.optimizers.optimizer import _check_processed_flag, _mark_as_processed
 from torch.linalg import vector_norm
 
-from accountant.errors import UnsupportedError
+# Numbers that are converted to float64 at a time: half a megabyte stays in a cache. Only speed
+# depends on it.
+_BLOCK = 2**16
+# Squares that are added up in float32, whose root is wrong by 2**-14 at most: Theorem E9 depends on
+# it.
+_SQUARES = 1024
+# Relative: what norms, and sums in float64, may be wrong by. Theorem E9 depends on it.
+_MARGIN = 2.0**-12
+# Relative: what one rounding to float32 moves two neighbours' sums of N records apart, 2**-23 N,
+# where N is at most 1024 + 2 E for E expected ones, as it is but with a probability below
+# exp(-1000). Theorem E9 depends on both.
+_ROUNDING, _ROUNDING_EACH = 2.0**-13, 2.0**-22
+# What cancels to less than 2**-10 of the sum of its terms' norms is clipped harder; squared. Covers
+# the rounding of norms and sums of layers below 2**31 numbers: Theorem E9 depends on it.
+_CANCELLED = 2.0**-20
+# Numbers of rows of layers that are converted to float64 at a time: 8 MB. Only speed depends on it.
+_ROWS = 2**20
+
+
+def limit(optimizer: Any, bound: float) -> float:
+    """Return the norm to clip to, so that with all rounding one record moves a sum by ``bound``.
+
+    It depends on public numbers alone: the expected batch and the number of workers.
+    """
+    workers = getattr(optimizer, "world_size", 1)
+    expected = workers * float(getattr(optimizer, "expected_batch_size", None) or 0.0)
+    # The sum is rounded twice, and once more for every other worker's that is added to it.
+    rounded = (workers + 1) * (_ROUNDING + _ROUNDING_EACH * expected)
+    return bound / (1.0 + _MARGIN + rounded)
 
 
 def clip_and_sum(optimizer: Any) -> None:
-    """Add up clipped gradients; one whose norm is no number, or infinite, counts as nothing.
+    """Add up clipped gradients in float64; one whose norm is infinite or no number adds nothing.
 
-    So that no record decides whether a step is made.
+    So that no record decides whether a step is made. The sum is rounded to the parameter's type
+    when it gets its noise.
     """
     samples = optimizer.grad_samples
-    # Under autocast gradients may be of half precision, and their norms must not.
-    kinds = [torch.promote_types(each.dtype, torch.float32) for each in samples]
-    rows = [each.flatten(1) for each in samples]
-    norms = [vector_norm(x, dim=1, dtype=kind) for x, kind in zip(rows, kinds, strict=True)]
-    norms = torch.stack([each.to(max(kinds, key=lambda k: k.itemsize)) for each in norms], dim=1)
+    norms = torch.stack([squares(each).sqrt().to(samples[0].device) for each in samples], dim=1)
     if isinstance(optimizer, DPPerLayerOptimizer):
-        bounds = norms.new_tensor([float(each) for each in optimizer.max_grad_norms])
+        bounds = [limit(optimizer, float(each)) for each in optimizer.max_grad_norms]
     else:
-        norms, bounds = norms.norm(2, dim=1, keepdim=True), optimizer.max_grad_norm
-    lost = ~norms.isfinite().all(1)
-    factors = (bounds / (norms + 1e-6)).clamp(max=1.0).expand(-1, len(samples))
-    factors = torch.where(lost[:, None], 0.0, factors)
-    places = lost.nonzero()[:, 0]
-    for p, rows, factor in zip(optimizer.params, samples, factors.unbind(1), strict=True):
+        norms = vector_norm(norms, dim=1, keepdim=True)
+        bounds = [limit(optimizer, float(optimizer.max_grad_norm))]
+    scaled = factors(norms, norms.new_tensor(bounds)).expand(-1, len(samples))
+    for p, rows, factor in zip(optimizer.params, samples, scaled.unbind(1), strict=True):
         _check_processed_flag(p.grad_sample)
-        rows.index_fill_(0, places.to(rows.device), 0.0)  # 0 times infinity is no number
-        total = torch.einsum("i,i...", factor.to(rows.device, p.dtype), rows.to(p.dtype))
+        total = weighted_sum(rows, factor)
         p.summed_grad = total if p.summed_grad is None else p.summed_grad.add_(total)
         _mark_as_processed(p.grad_sample)
 
 
-def keep_apart(module: Any) -> list[Any]:
-    """Let what is no number in one record stay in its rows; return the hooks' handles.
+def factors(norms: Any, bounds: Any) -> Any:
+    """Return what scales every norm of a record to its bound; 0 where one of them is no number."""
+    lost = ~norms.isfinite().all(1, keepdim=True)
+    # Opacus' constant: it also covers squares that vanish.
+    return (bounds / (norms + 1e-6)).clamp(max=1.0).masked_fill(lost, 0.0)
 
-    Nothing times infinity is no number, and in a sum over the records it would be everybody's. So
-    layers see zeros in its place, in both passes of ghost clipping and going both ways; the norms
-    are of the derivatives before that, and where they are no number, the clipping factor is 0.
+
+def squares(rows: Any) -> Any:
+    """Return the squared norm of every row, in float64 but for the sums of 1024 squares."""
+    kind = torch.promote_types(rows.dtype, torch.float32)
+    flat = _flat(rows)
+    even = flat.shape[1] // _SQUARES * _SQUARES
+    norms = [vector_norm(flat[:, even:], dim=1, keepdim=True, dtype=kind)]
+    if even:
+        blocks = flat[:, :even].unflatten(1, (even // _SQUARES, _SQUARES))
+        norms.append(vector_norm(blocks, dim=2, dtype=kind))
+    return torch.cat(norms, dim=1).to(torch.float64).square().sum(1)
+
+
+def weighted_sum(rows: Any, factor: Any) -> Any:
+    """Return the sum of rows times factors, in float64; rows of factor 0 may hold anything."""
+    factor = factor.to(rows.device)
+    lost = (factor == 0.0).nonzero()[:, 0]
+    rows.index_fill_(0, lost, 0.0)  # 0 times infinity is no number
+    size = math.prod(rows.shape[1:])
+    total = torch.zeros(size, dtype=torch.float64, device=rows.device)
+    for columns, block in _blocks(rows):
+        total[columns] = factor @ block
+    return total.view(rows.shape[1:])
+
+
+def _blocks(rows: Any) -> Iterator[tuple[slice, Any]]:
+    """Yield columns of a matrix of rows and what is in them, in float64."""
+    flat = _flat(rows)
+    width = max(1, _BLOCK // max(1, len(flat)))
+    for at in range(0, flat.shape[1], width):
+        columns = slice(at, at + width)
+        yield columns, flat[:, columns].to(torch.float64)
+
+
+def _flat(rows: Any) -> Any:
+    return rows.reshape(len(rows), math.prod(rows.shape[1:]))
+
+
+def hold(optimizer: Any, kind: Any = None) -> None:
+    """Hold the sums in a type, or in that of their parameters, in which they get noise."""
+    held = getattr(optimizer, "grad_state", None)
+    for p in optimizer.params:
+        place: Any = vars(p) if held is None else held[p]
+        if place["summed_grad"] is not None:
+            place["summed_grad"] = place["summed_grad"].to(kind or p.dtype)
+
+
+class Linear:
+    """Gradients in one call of a layer: sums over positions of outer products g aᵀ.
+
+    A bias is a column of ones in a. Rows have the shape (records, positions, width).
     """
 
-    def enter(layer: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(_Finite.apply(each) if _one_of_a_batch(each) else each for each in inputs)
+    def __init__(self, layer: Any, inputs: Any, outputs: Any) -> None:
+        self.layer = layer
+        self._trained = {name for name, p in layer.named_parameters() if p.requires_grad}
+        self._g = _by_position(outputs)
+        self._a = self._entered(inputs)
 
-    def leave(layer: Any, inputs: Any, output: Any) -> None:
-        for each in output if isinstance(output, tuple) else (output,):
-            if _one_of_a_batch(each) and each.requires_grad:
-                each.register_hook(_finite)
+    def squares(self) -> Any:
+        """Return every record's squared norm, never too small."""
+        found = [torch.zeros(0, dtype=torch.float64, device=self._g.device)]
+        for _, a, g in self._parts():
+            most = (vector_norm(g, dim=2) * self._lengths(a)).sum(1)
+            found.append(self._squares(a, g).clamp(min=0.0) + _CANCELLED * most.square())
+        return torch.cat(found)
 
-    layers = [
-        each
-        for each in module.modules()
-        if any(p.requires_grad for p in each.parameters(recurse=False))
-    ]
-    hooks = [each.register_forward_pre_hook(enter) for each in layers]
-    return hooks + [each.register_forward_hook(leave) for each in layers]
+    def sums(self, factor: Any) -> dict[str, Any]:
+        """Return the sum of gradients times factors, by the names of parameters."""
+        width = self._width()
+        total = torch.zeros(width, dtype=torch.float64, device=self._g.device)
+        factor = factor.to(self._g.device)[:, None, None]
+        for part, a, g in self._parts():
+            lost = factor[part] == 0.0  # 0 times infinity is no number
+            g = g.masked_fill(lost, 0.0) * factor[part]
+            self._add(total, a.masked_fill(lost, 0.0).flatten(0, 1), g.flatten(0, 1))
+        return self._named(total)
 
+    def _parts(self) -> Iterator[tuple[slice, Any, Any]]:
+        step = max(1, _ROWS // max(1, self._g[:1].numel() + self._a[:1].numel()))
+        for at in range(0, len(self._g), step):
+            part = slice(at, at + step)
+            yield part, self._numbers(self._a[part]), self._g[part].to(torch.float64)
 
-def _one_of_a_batch(value: Any) -> bool:
-    """Return whether a value is floats of a batch, and not of a record that torch.func maps."""
-    if not (isinstance(value, torch.Tensor) and value.is_floating_point()):
-        return False
-    return not torch._C._functorch.is_functorch_wrapped_tensor(value)
+    def _entered(self, inputs: Any) -> Any:
+        return _by_position(inputs)
 
+    def _numbers(self, a: Any) -> Any:
+        columns = [a.to(torch.float64)] if "weight" in self._trained else []
+        if "bias" in self._trained:
+            columns.append(torch.ones_like(a[:, :, :1], dtype=torch.float64))
+        return torch.cat(columns, dim=2)
 
-def _finite(value: Any) -> Any:
-    """Return a tensor with zeros in place of what is no number, or infinite."""
-    return torch.nan_to_num(value, 0.0, 0.0, 0.0)
+    def _lengths(self, a: Any) -> Any:
+        return vector_norm(a, dim=2)
 
+    def _squares(self, a: Any, g: Any) -> Any:
+        positions, width, height = a.shape[1], a.shape[2], g.shape[2]
+        if positions * (width + height) < width * height:
+            return ((g @ g.mT) * (a @ a.mT)).sum((1, 2))
+        return (g.mT @ a).square().sum((1, 2))
 
-class _Finite(torch.autograd.Function):  # type: ignore[misc]
-    """That, in both directions; torch's own derivative of it takes longer than a matrix product."""
+    def _width(self) -> tuple[int, int]:
+        inputs = self._a.shape[2] if "weight" in self._trained else 0
+        return self._g.shape[2], inputs + ("bias" in self._trained)
 
-    @staticmethod
-    def forward(ctx: Any, value: Any) -> Any:
-        return _finite(value)
+    def _add(self, total: Any, a: Any, g: Any) -> None:
+        total.addmm_(g.mT, a)
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        return _finite(gradients[0])
-
-
-@contextmanager
-def without_lost_records(module: Any) -> Iterator[None]:
-    """Clip a record whose norm is no number to nothing, for one backward pass."""
-    own = module.get_clipping_coef
-    module.get_clipping_coef = lambda: own().nan_to_num(0.0)
-    try:
-        yield
-    finally:
-        del module.get_clipping_coef
-
-
-# Relative: how far a record's norm that opacus found may be below that of its gradient.
-_SLACK = 1e-3
-
-
-class Clipped(NamedTuple):
-    """What a backward pass left: rows, the norm each was clipped to, the gradients as they were."""
-
-    rows: int
-    bound: float
-    gradients: list[tuple[Any, int]]
+    def _named(self, total: Any) -> dict[str, Any]:
+        found = {"weight": total[:, : self._a.shape[2]], "bias": total[:, -1]}
+        return {name: found[name] for name in self._trained}
 
 
-def backward(own: Any, loss: Any) -> None:
-    """Run the two backward passes of a loss of ghost clipping; watch them.
+class Embedding(Linear):
+    """The same, where a has one 1, at a word's number; only the numbers are kept."""
 
-    Parameters
-    ----------
-    own : callable
-        Opacus' own.
-    loss : DPTensorFastGradientClipping
-        What the criterion that make_private returned makes.
-    """
-    watch = getattr(loss.optimizer, "accountant_watch", None)
-    if watch is None:
-        own(loss)
-        return
-    watch.clipped = None
-    rows = _rows(loss)
-    _refuse_unhooked(loss, watch)
-    found = _norm_of_one(loss) if rows and watch.passes & (watch.passes - 1) == 0 else None
-    watch.passes += bool(rows)
-    for p in loss.module.trainable_parameters:
-        p._norm_sample = None  # one of an earlier batch must not be taken for this one's
-    bound = float(loss.module.max_grad_norm)
-    with without_lost_records(loss.module):
-        own(loss)
-    norms = loss.module.per_sample_gradient_norms
-    if tuple(norms.shape) != (rows,) or loss.module.max_grad_norm != bound:
-        raise UnsupportedError(
-            "ghost clipping needs one norm for every loss, and a max_grad_norm that does not change"
-            f" in a backward pass; got {len(norms)} norms for {rows} losses"
-        )
-    _refuse_half_precision(loss, network(loss.module))
-    if found is not None:
-        _refuse_other_gradients(found, norms)
-    watch.clipped = Clipped(rows, bound, versions(_gradients(loss.optimizer)))
+    def _entered(self, inputs: Any) -> Any:
+        words = inputs.reshape(*self._g.shape[:2], 1)
+        if self.layer.padding_idx is not None:  # has no gradient
+            self._g = self._g.masked_fill(words == self.layer.padding_idx, 0.0)
+        return words
+
+    def _numbers(self, a: Any) -> Any:
+        return a
+
+    def _lengths(self, a: Any) -> Any:
+        return torch.ones(a.shape[:2], dtype=torch.float64, device=a.device)
+
+    def _squares(self, a: Any, g: Any) -> Any:
+        return ((g @ g.mT) * (a == a.mT)).sum((1, 2))
+
+    def _width(self) -> tuple[int, int]:
+        return self.layer.num_embeddings, self._g.shape[2]
+
+    def _add(self, total: Any, a: Any, g: Any) -> None:
+        total.index_add_(0, a[:, 0], g)
+
+    def _named(self, total: Any) -> dict[str, Any]:
+        return {"weight": total}
 
 
-def part(clipped: Clipped | None, optimizer: Any) -> tuple[int, float]:
-    """Return the rows and the norm of the gradient that is about to be summed."""
-    if clipped is None or not same(clipped.gradients, versions(_gradients(optimizer))):
-        raise UnsupportedError(
-            "ghost clipping clips in the backward pass of the criterion that make_private returned;"
-            " p.grad is not what that pass left. Call criterion(model(x), y).backward() and then"
-            " optimizer.step(), with no other backward pass and no change of p.grad between"
-        )
-    if not (0 < clipped.bound < math.inf):
-        raise UnsupportedError(f"max_grad_norm must be positive and finite; got {clipped.bound}")
-    return clipped.rows, clipped.bound
+FACTORED = {torch.nn.Linear: Linear, torch.nn.Embedding: Embedding}
 
 
-def _rows(loss: Any) -> int:
-    """Return the number of losses; they must be one number a record."""
-    shape = tuple(loss.loss_per_sample.shape)
-    if len(shape) != 1:
-        raise UnsupportedError(
-            "ghost clipping needs a loss of shape (batch,), one number a record; got one with"
-            f" {len(shape)} dimensions, whose product with the clipping factors mixes the records."
-            " Flatten the model's output and the target, as in criterion(model(x).flatten(), y)"
-        )
-    return int(shape[0])
-
-
-def network(module: Any) -> Any:
-    """Return the model that runs: what came back of make_private, or what its hooks stand on."""
-    return module if isinstance(module, torch.nn.Module) else module._module
-
-
-def _refuse_half_precision(loss: Any, model: Any) -> None:
-    """Refuse norms that were computed in a few bits, as under autocast, layer by layer."""
-    found = [getattr(p, "_norm_sample", None) for p in loss.module.trainable_parameters]
-    found += [norm for layer in model.modules() for norm in getattr(layer, "norm_sample", ())]
-    coarse = {each.dtype for each in found if each is not None} - {torch.float32, torch.float64}
-    if coarse:
-        raise UnsupportedError(
-            "ghost clipping needs norms of float32 or float64; got norms of"
-            f" {str(coarse.pop()).removeprefix('torch.')}, whose rounding no noise covers. Under"
-            " autocast use grad_sample_mode='hooks', whose gradients are clipped in float32; under"
-            " FSDP leave mp_policy out"
-        )
-
-
-def _refuse_unhooked(loss: Any, watch: Any) -> None:
-    """Refuse parameters whose norms would not be found."""
-    if loss.module is not watch.module or not loss.module.hooks_enabled:
-        raise UnsupportedError(
-            "ghost clipping needs the hooks of the model that make_private returned; they are"
-            " disabled or those of another model. Call enable_hooks(), or make_private anew"
-        )
-    found = {id(p) for p in loss.module.trainable_parameters}
-    if found != {id(p) for p in loss.optimizer.params}:
-        raise UnsupportedError(
-            "ghost clipping needs the parameters that make_private saw: those it takes norms of"
-            " must be those that are updated. Freeze, unfreeze and add parameters before"
-            " make_private, and give the optimiser all that are trained"
-        )
-
-
-def _norm_of_one(loss: Any) -> tuple[int, float]:
-    """Return one record, drawn at random, and the norm of its loss's gradient."""
-    place = secrets.randbelow(len(loss.loss_per_sample))
-    loss.module.disable_hooks()
-    try:
-        found = torch.autograd.grad(
-            loss.loss_per_sample[place],
-            loss.optimizer.params,
-            retain_graph=True,
-            allow_unused=True,
-        )
-    finally:
-        loss.module.enable_hooks()
-    norms = [vector_norm(each, dtype=torch.float64) for each in found if each is not None]
-    # nan where one is nan, whatever the others are.
-    return place, math.sqrt(sum(float(norm) ** 2 for norm in norms))
-
-
-def _refuse_other_gradients(found: tuple[int, float], norms: Any) -> None:
-    """Refuse a loss whose gradient is longer than opacus' norm of it."""
-    place, norm = found
-    # One that is no number makes a sum that is none, which is refused by itself.
-    if norm > float(norms[place]) * (1 + _SLACK) + 1e-9:
-        raise UnsupportedError(
-            "a record's gradient is longer than the norm that ghost clipping finds: part of the"
-            " loss does not go through the model's layers (a penalty on the parameters, say), or"
-            " mixes records. Put such penalties into the optimiser, as weight_decay"
-        )
-
-
-def versions(tensors: list[Any]) -> list[tuple[Any, int]]:
-    """Return tensors with what tells whether they change."""
-    return [(each, each._version) for each in tensors]
-
-
-def same(before: list[tuple[Any, int]], now: list[tuple[Any, int]]) -> bool:
-    """Return whether tensors are the same ones, unchanged."""
-    return len(before) == len(now) and all(
-        old is new and was == version
-        for (old, was), (new, version) in zip(before, now, strict=True)
-    )
-
-
-def _gradients(optimizer: Any) -> list[Any]:
-    return [p.grad for p in optimizer.params if p.grad is not None]
+def _by_position(values: Any) -> Any:
+    return values.reshape(len(values), math.prod(values.shape[1:-1]), values.shape[-1])

@@ -20,9 +20,9 @@ from opacus.optimizers import (
     SimpleDistributedPerLayerOptimizer,
 )
 
-from accountant.adapters import _opacus_clipping as ghost
+from accountant.adapters import _opacus_ghost as ghost
 from accountant.adapters._observer import MASKS_MARK, NOISE_MARK, UNCHANGED, Run, mark
-from accountant.adapters._opacus_clipping import clip_and_sum, keep_apart
+from accountant.adapters._opacus_clipping import clip_and_sum, hold
 from accountant.adapters._opacus_draws import Draw, Draws, States, state
 from accountant.adapters._torch_observer import Contents, refuse_moved, seed_known
 from accountant.adapters._torch_workers import Workers
@@ -46,9 +46,6 @@ _OF_OPACUS = {
     "_per_sample_gradient_norms",
     "trainable_parameters",
 }
-
-# Relative: what float32 arithmetic may do to norms and their sum.
-_SLACK = 1e-3
 
 _WAY_OUT = (
     " Nothing of it was released. Leave a loop only after a whole batch, or drop the rest with"
@@ -246,9 +243,11 @@ def _watched(kind: Any) -> Any:
         def accumulate(self) -> None:
             with self.accountant_watch.accumulating(self):
                 super().accumulate()
+                hold(self, torch.float64)
 
         def add_noise(self) -> None:
             self.accountant_watch.noising(self)
+            hold(self)
             super().add_noise()
 
         def pre_step(self, closure: Any = None) -> Any:
@@ -306,7 +305,7 @@ def watch(
         ),
     ]
     if isinstance(optimizer, DPOptimizerFastGradientClipping):
-        inner.accountant_handles += keep_apart(optimizer.accountant_watch.network)
+        inner.accountant_handles += ghost.mark_layers(optimizer.accountant_watch.network)
 
 
 def unwatch(optimizer: Any) -> None:
@@ -388,7 +387,7 @@ def _refuse_unclipped(optimizer: Any, most: float) -> None:
     """Refuse a sum that is longer than clipped gradients can be, or no number."""
     norms = [torch.linalg.vector_norm(each, dtype=torch.float64) for each in _sums(optimizer)]
     norm = math.hypot(*map(float, norms))
-    if not (norm <= most * (1 + _SLACK)):
+    if not (norm <= most):
         raise UnsupportedError(
             "the sum of a batch's gradients must be at most its size times max_grad_norm; it is not"
             " (or is no number). Some gradient is not clipped: let every loss be finite and every"

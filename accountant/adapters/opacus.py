@@ -16,10 +16,14 @@ from importlib import import_module
 from typing import Any
 
 from opacus.accountants import IAccountant, register_accountant
+from opacus.grad_sample import GradSampleHooksFastGradientClipping
+from opacus.grad_sample.grad_sample_module_fast_gradient_clipping_fsdp import (
+    GradSampleHooksFastGradientClippingFSDP,
+)
 from opacus.utils.batch_memory_manager import BatchSplittingSampler
 from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
 
-from accountant.adapters import _opacus_clipping, _opacus_steps
+from accountant.adapters import _opacus_ghost, _opacus_steps
 from accountant.adapters import _opacus_loaders as loaders
 from accountant.adapters._observer import Run, refuse_forgetting
 from accountant.adapters._opacus_draws import States, coin_probability, in_parts
@@ -379,7 +383,9 @@ def _install() -> None:
         (engine.PrivacyEngine, "make_private", _make_private),
         (engine.PrivacyEngine, "make_private_with_epsilon", _make_private_with_epsilon),
         (BatchSplittingSampler, "__iter__", in_parts),
-        (DPTensorFastGradientClipping, "backward", _opacus_clipping.backward),
+        (DPTensorFastGradientClipping, "backward", _opacus_ghost.backward),
+        (GradSampleHooksFastGradientClipping, "capture_backprops_hook", _opacus_ghost.capture),
+        (GradSampleHooksFastGradientClippingFSDP, "capture_backprops_hook", _opacus_ghost.capture),
     ):
         _replace(owner, name, wrapper)
 

@@ -39,7 +39,7 @@ def to_json(statement: Contents) -> str:
 
 def markdown(statement: Contents) -> str:
     """Return the statement as Markdown; words of the ledger are escaped."""
-    return _environment(escape=False).get_template("statement.md").render(_view(statement))
+    return _environment(escape=False).get_template("statement.md.jinja").render(_view(statement))
 
 
 def html(statement: Contents) -> str:
