@@ -28,7 +28,7 @@ BYTES = 12 << 30  # of addresses that a library may have
 START = 120.0  # seconds for an import
 FORKED = multiprocessing.get_context("fork")
 HEAD = (
-    "| library | answered | failed | below the truth | median above | most above | median time |",
+    "|library|answered|failed|below the truth|median above|most above|median time|",
     "|---|---:|---:|---:|---:|---:|---:|",
 )
 
@@ -84,7 +84,7 @@ def judged(name, cases, seconds):
     cells = [f"{name} {version}", len(given), failed, len(below)]
     cells += [f"{f(above):.1e}" if above else "" for f in (statistics.median, max)]
     cells.append(f"{statistics.median(times) * 1e3:.2g} ms" if times else "")
-    return "| " + " | ".join(map(str, cells)) + " |", below
+    return f"|{'|'.join(map(str, cells))}|", below
 
 
 def tables(cases, libraries, seconds):
