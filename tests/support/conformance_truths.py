@@ -1,0 +1,299 @@
+"""Writes conformance/truths.json: enclosures of ε that an independent oracle has shown.
+
+    PYTHONPATH=.:tests python -m support.conformance_truths [SECONDS]
+
+A candidate bracket is this package's answer, widened until the oracle shows both ends: δ(ε) of the
+larger direction is above δ at the lower end and at most δ at the upper end, in ball arithmetic. The
+candidate decides how narrow an enclosure is, never whether it is true. What the oracle does not
+show within SECONDS of processor time is left out, and said.
+"""
+
+import contextlib
+import json
+import math
+import multiprocessing
+import random
+import signal
+import sys
+from pathlib import Path
+
+from flint import arb
+
+from support.oracle import composed, compositions, psg
+
+ROOT = Path(__file__).parents[2]
+TRUTHS = ROOT / "conformance" / "truths.json"
+DIGITS = (10, 9, 8, 7, 6, 5, 4, 3)
+ORACLES = {
+    "contours": "two complex contour integrals in ball arithmetic with other steps and precision,"
+    " equal to 25 digits (tests/support/oracle/psg.py)",
+    "closed form": "a closed form in ball arithmetic (tests/support/oracle/psg.py, composed.py)",
+    "outcomes": "the sum over all outcomes in ball arithmetic (tests/support/oracle/composed.py,"
+    " compositions.py)",
+    "event": "the probabilities of one event under both data sets, in ball arithmetic: a lower"
+    " bound (tests/support/conformance_truths.py)",
+    "one pair": "contours for one pair of data sets: a lower bound (tests/support/oracle/psg.py)",
+}
+
+
+def part(kind, count=1, **parameters):
+    """Return one part of a release, as the file writes it."""
+    return {"kind": kind, "count": count, **parameters}
+
+
+def gaussian_run(q, sigma, steps):
+    """Return Gaussian noise on Poisson samples, or on all records."""
+    return part("gaussian", steps, sigma=sigma, **({"q": q} if q < 1.0 else {}))
+
+
+def runs():
+    """Yield group, parts and δ of DP-SGD: the problems of benchmarks/, and random ones."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    from comparison.problems import PROBLEMS
+
+    for each in PROBLEMS:
+        yield each.family, [gaussian_run(each.q, each.sigma, each.steps)], each.delta
+    rng = random.Random(43)
+    for _ in range(16):
+        q, sigma = 10 ** rng.uniform(-4, -0.5), 10 ** rng.uniform(-0.3, 1)
+        steps, delta = int(10 ** rng.uniform(1, 5)), 10 ** rng.uniform(-10, -4)
+        yield "random", [gaussian_run(q, sigma, steps)], delta
+
+
+def releases():
+    """Yield group, parts and δ of other mechanisms, and of mixes."""
+    for scale, count in ((1.0, 1), (3.0, 5), (3.0, 20), (10.0, 12)):
+        for delta in (1e-3, 1e-6):
+            yield "laplace", [part("laplace", count, scale=scale)], delta
+    for scale, q in ((1.0, 0.01), (0.5, 0.1), (2.0, 0.5)):
+        yield "sampled", [part("laplace", 1, scale=scale, q=q)], 1e-4
+    for epsilon, count in ((0.2, 50), (0.5, 10), (1.0, 100), (0.01, 1000)):
+        for delta in (1e-3, 1e-6):
+            yield "response", [part("randomized response", count, epsilon=epsilon, k=2)], delta
+    for k, count in ((4, 10), (10, 5), (3, 20)):
+        yield "response", [part("randomized response", count, epsilon=0.5, k=k)], 1e-5
+    for scale, count in ((2.0, 20), (1.0, 10), (5.0, 40)):
+        yield "discrete", [part("discrete laplace", count, scale=scale)], 1e-6
+    for sigma in (1.0, 3.0, 10.0):
+        yield "discrete", [part("discrete gaussian", 1, sigma=sigma)], 1e-6
+    for weights in ((0.9, 0.1), (0.5, 0.5), (0.99, 0.0, 0.01)):
+        shifts = list(range(len(weights)))
+        for sigma in (1.0, 4.0):
+            made = part("gaussian mixture", 1, sigma=sigma, shifts=shifts, weights=list(weights))
+            yield "sampled", [made], 1e-5
+    for q, sigma, steps in ((1.0, 20.0, 100), (1.0, 8.0, 10), (1.0, 3.0, 1)):
+        mixed = [gaussian_run(q, sigma, steps), part("randomized response", 3, epsilon=0.3, k=2)]
+        yield "mixes", mixed, 1e-5
+
+
+def shuffled_loaders():
+    """Yield parts, δ, relation, oracle and the lower end of shuffled batches."""
+    for sigma, batches, delta in ((0.4, 1000, 1e-6), (0.5, 100, 1e-5), (0.5, 10000, 1e-6)):
+        made = part("shuffled gaussian", sigma=sigma, batches=batches)
+        yield [made], delta, "zero-out", "event", shuffled(sigma, batches, delta)
+
+
+def fixed_sizes():
+    """Yield the same for batches of fixed size."""
+    for sigma, steps in ((1.0, 500), (2.0, 2000), (4.0, 10_000)):
+        made = part("fixed size gaussian", steps, sigma=sigma, batch=100, records=10_000)
+        yield [made], 1e-5, "replace-one", "one pair", replaced(made, 1e-5)
+
+
+# What is often accounted too low.
+COUNTEREXAMPLES = {"shuffled": shuffled_loaders, "fixed size": fixed_sizes}
+
+
+def shuffled(sigma, batches, delta):
+    """Return a lower bound on ε of an epoch of shuffled batches, its record zeroed or not.
+
+    All other records contribute -1: the batch of the record is +2 above the others, or +1 where it
+    is zeroed. The event is that the largest release is above a threshold.
+    """
+
+    def level(at, sigma, erfc, log):
+        below = 1 - erfc(at) / 2
+        p, q = (1 - below ** (batches - 1) * (1 - erfc(at - s / sigma) / 2) for s in (2, 1))
+        return log((p - delta) / q) if p > delta and q > 0 else -math.inf
+
+    # In units of √2. The best threshold is found in floating point, and bounded in balls.
+    root = math.sqrt(2.0)
+    at = max(
+        (k / 50 / root for k in range(1, 1000)),
+        key=lambda at: level(at, sigma * root, math.erfc, math.log),
+    )
+    return float(level(arb(at), arb(sigma) * arb(2).sqrt(), arb.erfc, arb.log).lower())
+
+
+def replaced(made, delta):
+    """Return a lower bound on ε of batches of fixed size, where one record is replaced.
+
+    All others contribute -1 and the record +1, or -1 like them: its batch is +2 above the rest, or
+    not, which is a Poisson-sampled Gaussian of twice the sensitivity.
+    """
+    run = gaussian_run(made["batch"] / made["records"], made["sigma"] / 2, made["count"])
+    guess = float(mechanism([made]).epsilon(delta))
+    for share in (1.0 - 2.0**k * 1e-4 for k in range(12)):
+        if run_profile(run, share * guess)[1]["remove"] > delta:
+            return share * guess
+    raise ArithmeticError("no lower end was shown")
+
+
+def mechanism(parts):
+    """Return the release as this package writes it: for candidates alone."""
+    from conformance.accountants import ours
+
+    return ours(parts)
+
+
+def profile(parts, epsilon):
+    """Return name of the oracle and δ(ε) of both directions."""
+    kinds = [each["kind"] for each in parts]
+    one = parts[0]
+    if kinds == ["gaussian"]:
+        return run_profile(one, epsilon)
+    if kinds == ["gaussian", "randomized response"]:
+        # The answers' losses are l = (2j - n)·ε0: δ is the mean of the run's δ at ε - l.
+        response, total = parts[1], {}
+        name, law = "", compositions.power(answers(response), response["count"])
+        for side in ("remove", "add"):
+            total[side] = arb(0)
+            for p, q in law:
+                name, found = run_profile(one, epsilon - float((p / q).log().mid()))
+                total[side] += p * found[side]
+        return name, total
+    if kinds == ["laplace"]:
+        return laplace(one, epsilon)
+    if kinds == ["randomized response"] and one["k"] == 2:
+        value = composed.randomized_response(one["epsilon"], one["count"], epsilon)
+        return "outcomes", {"both": value}
+    if kinds == ["gaussian mixture"]:
+        return "closed form", {
+            side: compositions.shifted_gaussian(one["sigma"], one["shifts"], one["weights"], side)(
+                arb(epsilon)
+            )
+            for side in (False, True)
+        }
+    if kinds == ["discrete gaussian"]:
+        law = compositions.discrete_gaussian(one["sigma"], 1, math.ceil(40 * one["sigma"]))
+    elif kinds == ["discrete laplace"]:
+        law = compositions.discrete_laplace(one["scale"], 1)
+    else:
+        law = answers(one)
+    return "outcomes", {
+        "both": compositions.profile(compositions.power(law, one["count"]), epsilon)
+    }
+
+
+def run_profile(one, epsilon):
+    """δ(ε) of a run; below 0 by δ(-ε) of the other direction: H(ε) = 1 - e^ε + e^ε·H'(-ε)."""
+    q, sigma, steps = one.get("q", 1.0), one["sigma"], one["count"]
+    found = {}
+    if steps == 1 and q < 1.0:
+        for side in ("remove", "add"):
+            found[side] = compositions.sampled_gaussian(sigma, q, side == "add")(arb(epsilon))
+        return "closed form", found
+    for side, other in (("remove", "add"), ("add", "remove")):
+        # One step's loss under addition is at most -log(1 - q).
+        if side == "add" and q < 1.0 and epsilon > -steps * math.log1p(-q) * (1.0 + 1e-9):
+            found[side] = arb(0)
+            continue
+        value, name = psg.profile(q, sigma, steps, abs(epsilon), side if epsilon >= 0 else other)
+        grown = arb(epsilon).exp()
+        found[side] = value if epsilon >= 0 else 1 - grown + grown * value
+    return ("closed form" if name == "closed" else "contours"), found
+
+
+def laplace(one, epsilon):
+    """δ(ε) of Laplace releases, or of one on a sample, which moves the ratio's threshold."""
+    scale, q = one["scale"], one.get("q")
+    if q is None:
+        return "closed form", {"both": composed.laplace(scale, one["count"], epsilon)}
+    e, rate = arb(epsilon), arb(q)
+    removed = (1 + (e.exp() - 1) / rate).log()
+    level = ((-e).exp() - 1 + rate) / rate
+    added = arb(0)
+    if level > 0:
+        added = e.exp() * rate * level * composed.laplace(scale, 1, -level.log())
+    return "closed form", {"remove": rate * composed.laplace(scale, 1, removed), "add": added}
+
+
+def answers(one):
+    """Return the outcomes of one randomised answer."""
+    return compositions.response(one["epsilon"], one["k"])
+
+
+def enclosed(parts, delta):
+    """Return the oracle's name, the shown ends of ε, and how many digits they share."""
+    guess = float(mechanism(parts).epsilon_bounds(delta).upper)
+    bound = arb(delta)
+    for digits in DIGITS:
+        low, high = (guess * (1.0 + side * 10.0**-digits) for side in (-1, 1))
+        try:
+            name, above = profile(parts, low)
+            _, under = profile(parts, high)
+        except psg.NotConverged:
+            continue
+        if any(v > bound for v in above.values()) and all(v < bound for v in under.values()):
+            return name, [low, high], digits
+    raise ArithmeticError(f"not shown near {guess}")
+
+
+@contextlib.contextmanager
+def limited(seconds):
+    """End what takes more processor time."""
+
+    def end(*_):
+        raise TimeoutError
+
+    signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def case_of(question):
+    """Return a case with what the oracle showed, or why it showed nothing."""
+    seconds, group, parts, delta = question
+    try:
+        with limited(seconds):
+            oracle, ends, digits = enclosed(parts, delta)
+    except Exception as error:  # the contours of extreme questions find no window, say
+        return {"group": group, "parts": parts, "delta": delta, "left out": repr(error)}
+    return {
+        "group": group, "parts": parts, "delta": delta, "relation": "add-or-remove",
+        "epsilon": ends, "oracle": oracle, "digits": digits,
+    }  # fmt: skip
+
+
+def main(seconds=60.0):
+    """Ask the oracle all questions, and write what it showed."""
+    questions = [(float(seconds), *each) for each in (*runs(), *releases())]
+    with multiprocessing.Pool() as pool:
+        write(pool.imap(case_of, questions))
+
+
+def write(answered):
+    """Write the file, and print what was left out."""
+    cases = []
+    for case in answered:
+        if "left out" in case:
+            print(case, flush=True)
+        else:
+            cases.append(case)
+    for group, kind in COUNTEREXAMPLES.items():
+        for parts, delta, relation, oracle, low in kind():
+            cases.append(
+                {"group": group, "parts": parts, "delta": delta, "relation": relation,
+                 "epsilon": [low, None], "oracle": oracle, "digits": None}
+            )  # fmt: skip
+    head = {"format": "dp-accounting-truths", "version": 1, "oracles": ORACLES}
+    lines = ",\n  ".join(json.dumps({"id": k, **case}) for k, case in enumerate(cases))
+    TRUTHS.write_text(json.dumps(head, indent=1)[:-2] + f',\n "cases": [\n  {lines}\n ]\n}}\n')
+    print(len(cases), "cases")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
