@@ -167,8 +167,6 @@ These brackets are valid, but wider:
   ([theorem 15](theorems.md)), so round-off dominates.
 - *A loss spread over several scales, with an ε below 1e-3.* These problems, and rare events in few steps, take
   longest: tens of milliseconds.
-- *ε equal to 0 up to rounding.* Of {zero_count} such problems the upper end exceeds 1e-9 for {zero_wide}. It is
-  at most {zero_most:.2g}.
 """
 
 
@@ -181,7 +179,6 @@ def main() -> None:
     ]
     wanted = [m for m in measured if m.bar == 1e-9]
     wide = [m for m in wanted if m.width > m.bar]
-    zero = [m.upper for m in measured if m.row["epsilon"] == 0.0]
     orders, renyi_wrong, excess = renyi()
     page = PAGE.format(
         count=len(oracle_checks.PROFILE),
@@ -190,9 +187,6 @@ def main() -> None:
         renyi_wrong=renyi_wrong,
         excess=excess,
         share_over=f"{len(wide)} of {len(wanted)} ({100 * len(wide) / len(wanted):.1f} %)",
-        zero_count=len(zero),
-        zero_most=max(zero),
-        zero_wide=sum(upper > 1e-9 for upper in zero),
         swept=SWEPT,
         sweep=sweep(5, SWEPT),
     )
