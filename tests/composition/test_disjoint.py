@@ -178,7 +178,7 @@ def test_a_statement_says_what_the_ledger_does():
     ledger.compose(FIXED)
     ledger.compose(parallel(*CHOSEN))
     for delta in (0.35, 0.4):
-        assert Spending(ledger.counts).epsilon(delta) == ledger.epsilon(delta)
+        assert Spending(ledger.counts).epsilon_bounds(delta).upper == ledger.epsilon(delta)
         last = brackets(ledger.history, delta)[-1]
         assert last[0] == 2
         assert last[-1] == ledger.epsilon(delta)
