@@ -16,6 +16,8 @@ from accountant.pairs.line import LAPLACE, LineLaw
 MOST_SUMS = 1 << 15
 # Runs of all parts, at most: the digits of larger factorials are lost.
 MOST_RUNS = 1 << 12
+# Losses whose sum may be beyond it are not listed: their products and sums would overflow.
+LARGEST = 1e300
 
 
 def listed_laws(parts: Parts) -> tuple[list[tuple[LineLaw, int]], float] | None:
@@ -37,7 +39,7 @@ def listed_laws(parts: Parts) -> tuple[list[tuple[LineLaw, int]], float] | None:
         if listed is None:
             return None
         count *= math.comb(n + listed.p.size - 1, n)
-        if count > MOST_SUMS:
+        if count > MOST_SUMS or not float(np.abs(listed.loss).max()) < LARGEST / runs:
             return None
         laws.append((listed, n))
     return laws, reach

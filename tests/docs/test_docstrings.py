@@ -16,6 +16,7 @@ NEEDS = {
     "accountant.adapters._opacus_draws": "opacus",
     "accountant.adapters._opacus_loaders": "opacus",
     "accountant.adapters._opacus_clipping": "opacus",
+    "accountant.adapters._opacus_ghost": "opacus",
     "accountant.adapters._opacus_steps": "opacus",
     "accountant.adapters._torch_observer": "torch",
     "accountant.adapters._torch_training": "torch",
