@@ -64,15 +64,16 @@ def covers_line(parts: Parts) -> bool:
     """
     if listed_laws(parts) is not None:
         return not _on_one_lattice(parts)
+    if len(parts) == 1 and parts[0][1] < MANY:
+        return False  # before its law is asked for, which may take long to make
     if any(pair.line is None for pair, _ in parts):
         return False
     sampled = [p.gaussian_part for p, _ in parts if p.line is not None and p.line.kind == SAMPLED]
     if len({part.add for part in sampled if part is not None}) > 1:
         return False
     if len(parts) == 1:
-        ((pair, count),) = parts
-        law = pair.line
-        return law is not None and law.kind == ATOMS and law.spread > 0.0 and count >= MANY
+        law = parts[0][0].line
+        return law is not None and law.kind == ATOMS and law.spread > 0.0
     return not _on_one_lattice(parts)
 
 
