@@ -312,6 +312,6 @@ def _aliases(terms: Terms, count: int, c: float, length: float, tau: float) -> f
     here = math.exp(min(float(logs[0]), 700.0)) / (math.e * c)
     above = length * x / (1.0 - x) ** 2 + here * x / (1.0 - x)
     moved = c * (BEYOND - 1.0) * length
-    sizes = np.exp(np.minimum(logs[1:] - moved, 700.0)) / (math.e * tilts[1:])
+    sizes = np.exp(np.minimum(logs[1:] - moved - np.log(math.e * tilts[1:]), 700.0))
     below = float((sizes / -np.expm1(-moved)).min())
     return (above + below) * (1.0 + 1e-9)

@@ -83,7 +83,9 @@ class BlanketBounds:
             return two_answers(one.epsilon0, self.users, epsilon, fineness.groups)
         found = 1.0
         for law in self._laws(fineness.knots):
-            found = binary_reports.excess(law, self.users, epsilon, fineness, upper=True)
+            found = min(
+                found, binary_reports.excess(law, self.users, epsilon, fineness, upper=True)
+            )
             if law.left_out <= fineness.negligible * found:
                 break
         return found

@@ -265,3 +265,12 @@ def test_where_no_law_below_is_resolved_nothing_is_told(monkeypatch):
     assert table.relative_error == 0.0
     assert not table.loss.any()
     assert table.p.sum() == table.q.sum() == 1.0
+
+
+def test_far_tails_do_not_replace_a_nearer_bound():
+    """Of several laws with more or less of the tail, each of them a bound, the least counts."""
+    model = ac.ShuffleModel(ac.Gaussian(0.4), dataset_size=10**6)
+    assert 1.06 <= model.epsilon(1e-6) <= 5.79
+    bounds = model.pairs()[0].bounds
+    found = [bounds.bound(epsilon, shuffle_bounds.FINE) for epsilon in (8.0, 10.0, 12.0, 14.0)]
+    assert found == sorted(found, reverse=True)
