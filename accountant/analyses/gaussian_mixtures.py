@@ -245,10 +245,9 @@ class Contour(BesideGrid):
                 for (part, n), cut in zip(self.several, cuts, strict=True)
             ]
         )
-        question = mixed.epsilon_bounds if kind == "epsilon" else mixed.delta_bounds
         try:
             rows = self._less if less else self.rows
-            return Bounds(*question(rows, at, self.direction, mixtures))
+            return Bounds(*mixed.bracket(kind, rows, at, self.direction, mixtures))
         except AccountantError:
             if not self.several:
                 raise

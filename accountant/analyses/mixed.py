@@ -66,6 +66,25 @@ class Mixture(NamedTuple):
     weight_error: float = 0.0
 
 
+def bracket(
+    kind: str,
+    parts: Iterable[Part],
+    at: float,
+    direction: int = EITHER,
+    mixtures: tuple[Mixture, ...] = (),
+) -> tuple[float, float]:
+    """Bracket ε at a δ or δ at an ε, of one kind of release by the core's own entry for it."""
+    spending, epsilon = _merged(parts), kind == "epsilon"
+    if len(spending) == 1 and not mixtures and at < math.inf:
+        alone = core.epsilon_bounds if epsilon else core.delta_bounds
+        return alone(*spending[0], at, direction)
+    if not spending and len(mixtures) == 1 and direction != EITHER and at < math.inf:
+        one = core.mixture_epsilon_bounds if epsilon else core.mixture_delta_bounds
+        return one(*mixtures[0][:4], at, direction, *mixtures[0][4:])
+    several = epsilon_bounds if epsilon else delta_bounds
+    return several(spending, at, direction, mixtures)
+
+
 def epsilon_bounds(
     parts: Iterable[Part], delta: float, direction: int = EITHER, mixtures: tuple[Mixture, ...] = ()
 ) -> tuple[float, float]:
@@ -73,10 +92,6 @@ def epsilon_bounds(
     spending = _merged(parts)
     if not spending and not mixtures:
         return 0.0, 0.0
-    if len(spending) == 1 and not mixtures:
-        return core.epsilon_bounds(*spending[0], delta, direction)
-    if not spending and len(mixtures) == 1 and direction != EITHER:
-        return core.mixture_epsilon_bounds(*mixtures[0][:4], delta, direction, *mixtures[0][4:])
     if not _bounded(spending):
         return 0.0, math.inf
     lower, upper = core.heterogeneous_epsilon_bounds(
@@ -95,10 +110,6 @@ def delta_bounds(
     spending = _merged(parts)
     if not (spending or mixtures) or epsilon == math.inf:
         return 0.0, 0.0
-    if len(spending) == 1 and not mixtures:
-        return core.delta_bounds(*spending[0], epsilon, direction)
-    if not spending and len(mixtures) == 1 and direction != EITHER:
-        return core.mixture_delta_bounds(*mixtures[0][:4], epsilon, direction, *mixtures[0][4:])
     if not _bounded(spending):
         return 0.0, 1.0
     lower, upper = core.heterogeneous_delta_bounds(

@@ -149,7 +149,7 @@ class OverflowContour(BesideGrid):
         if drawn:
             rows.append(mixed.Part(step.q * (1.0 + sign * step.error), noises[1], drawn))
         plain = max(at, 0.0)
-        found = mixed.delta_bounds(rows, plain, self._direction)
+        found = mixed.bracket("delta", rows, plain, self._direction)
         if at >= 0.0:
             return float(found[side])
         # H falls in e^ε, by no more than that rises, and is at least 1 - e^ε.

@@ -56,7 +56,7 @@ def narrow_bracket(rows: tuple[mixed.Part, ...], delta: float) -> Bounds | None:
 
 @lru_cache(maxsize=256)
 def _both(rows: tuple[mixed.Part, ...], delta: float) -> Bounds:
-    return Bounds(*mixed.epsilon_bounds(rows, delta, mixed.EITHER))
+    return Bounds(*mixed.bracket("epsilon", rows, delta, mixed.EITHER))
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def mixed_gaussians() -> Iterator[str | None]:
     """Compare δ(ε) of Gaussian releases of different noise."""
     for row in rows("mixed"):
         parts = [mixed.Part(1.0, sigma, 1) for sigma in row["sigmas"]]
-        yield _compare(mixed.delta_bounds(parts, row["epsilon"]), row, WIDEST)
+        yield _compare(mixed.bracket("delta", parts, row["epsilon"]), row, WIDEST)
 
 
 def grids() -> Iterator[str | None]:

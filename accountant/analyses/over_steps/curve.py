@@ -131,7 +131,7 @@ def by_contour(parts: Sequence[mixed.Part], delta: float) -> tuple[float, float]
         if len(parts) == 1:
             return contour.epsilon_bounds(*parts[0], delta)
         if sum(part.steps * part.sampling_probability for part in parts) >= LEAST_PARTICIPATION:
-            return mixed.epsilon_bounds(parts, delta)
+            return mixed.bracket("epsilon", parts, delta)
         # As many of the worst step bound ε from above, and each part alone from below (Theorem L8).
         low = max(contour.epsilon_bounds(*part, delta)[0] for part in parts)
         worst = mixed.Part(
