@@ -41,11 +41,11 @@ def test_one_line_serves_both_directions(monkeypatch):
     profile._both.cache_clear()
     asked = []
 
-    def bracket(rows, delta, direction):
+    def bracket(kind, rows, delta, direction):
         asked.append(direction)
         return 1.0, 1.0
 
-    monkeypatch.setattr(mixed, "epsilon_bounds", bracket)
+    monkeypatch.setattr(mixed, "bracket", bracket)
     found = solvers(SCHEDULES["two kinds"])
     assert profile.both_directions(found, 1e-5) == ac.Bounds(1.0, 1.0)
     assert profile.both_directions(found, 1e-5) == ac.Bounds(1.0, 1.0)
