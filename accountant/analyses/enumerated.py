@@ -57,8 +57,11 @@ class Enumerated:
             more, of_more = _runs(law, n)
             loss = np.add.outer(loss, more).ravel()
             mass = np.add.outer(mass, of_more).ravel()
-            # Logarithms of masses and of factorials carry a few units of their size.
-            doubt += n * (16.0 + 8.0 * float(np.abs(np.log(law.p)).max()) + 16.0 * math.log1p(n))
+            # A sum of at most k terms that are not 0, then of all laws' sums, each to a unit of
+            # their size: k of a law's losses occur in n runs, and of factorials as many.
+            terms = 8.0 + min(n, law.p.size) + len(laws)
+            size = float(np.abs(np.log(law.p)).max())
+            doubt += n * (16.0 + terms * (size + 2.0 * math.log1p(n)))
         order = np.argsort(loss)
         self._loss, self._mass = loss[order], np.exp(mass[order])
         self._reach = reach

@@ -39,6 +39,8 @@ def delta_of(doubt: Doubt, line: Ends, under: Ends, epsilon: float) -> Bounds:
     lower = under.ends(epsilon + doubt.shift)[0] * (1.0 - doubt.mass_error)
     lower = max(lower, 0.0) + doubt.least_infinite
     upper = (upper + doubt.infinite + doubt.unlisted + line.outside) * (1.0 + 8.0 * U)
+    if not (upper >= 0.0 and lower < math.inf):
+        raise PrecisionError("the profile on a line is no number")
     return Bounds(min(max(lower * (1.0 - 8.0 * U), 0.0), upper), min(upper, 1.0))
 
 
@@ -54,7 +56,7 @@ def crossing(line: Ends, start: float, delta: float, *, at_most: bool) -> float:
     near, away = 1e-12 * size, 1e-9 * size / line.b
     for attempt in range(MOST_TRIES):
         value = line.ends(epsilon)[place]
-        above = value > delta
+        above = not value <= delta if at_most else value > delta  # no number certifies nothing
         low, high = (epsilon, high) if above else (low, epsilon)
         gap = math.log(value / delta) if value > 0.0 else -math.inf
         if above is not at_most and abs(gap) <= near * 2.0**attempt:
