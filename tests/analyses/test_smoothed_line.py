@@ -12,12 +12,24 @@ import pytest
 import accountant as ac
 from accountant._core import answers as core
 from accountant.analyses.line_laws import Laws, rows_of
-from accountant.analyses.smoothed_line import SmoothedLine, covers_line
+from accountant.analyses.smoothed_line import covers_line
 from accountant.analyses.solver import Question
 from accountant.analyses.solvers import Grid
 
-flint = pytest.importorskip("flint")
-arb, acb, ctx = flint.arb, flint.acb, flint.ctx
+pytest.importorskip("flint")
+from flint import acb, arb, arb_poly, ctx
+
+from support.oracle.lines import (
+    ball,
+    gaussian_law,
+    holds,
+    laplace_law,
+    line_of,
+    parts_of,
+    profile,
+    response_law,
+    size,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -25,91 +37,6 @@ def _many_digits():
     before, ctx.prec = ctx.prec, 160
     yield
     ctx.prec = before
-
-
-def parts_of(*mechanisms):
-    merged = {}
-    for mechanism, count in mechanisms:
-        (pair,) = mechanism.pairs() if len(mechanism.pairs()) == 1 else mechanism.pairs()[:1]
-        merged[pair] = merged.get(pair, 0) + count
-    return tuple(merged.items())
-
-
-def line_of(parts):
-    def never(_):
-        raise AssertionError("another analysis was asked")
-
-    return SmoothedLine(parts, never)
-
-
-def ball(fraction):
-    fraction = Fraction(fraction)
-    return arb(fraction.numerator) / arb(fraction.denominator)
-
-
-# The laws of the losses in ball arithmetic: {loss: mass under P}, and the mass that is left out.
-
-
-def gaussian_law(sigma, shift=1):
-    s2 = ball(sigma) ** 2
-    reach = math.ceil(14 * sigma + shift)
-    total = arb(0)
-    weights = {x: (-arb(x * x) / (2 * s2)).exp() for x in range(-reach, reach + 1)}
-    total = sum(weights.values(), arb(0))
-    law = {}
-    for x in range(-reach, reach + 1):
-        loss = arb(shift * (2 * x + shift)) / (2 * s2)  # x is the distance from P's centre
-        law[x] = (loss, weights[x] / total)
-    return list(law.values())
-
-
-def laplace_law(scale, shift=1):
-    b = ball(scale)
-    e = (-1 / b).exp()
-    law = []
-    for x in range(shift + 1):
-        low = (-arb(shift - x) / b).exp() * (1 - e) / (1 + e)
-        if x == 0:
-            low = (-arb(shift) / b).exp() / (1 + e)
-        elif x == shift:
-            low = 1 / (1 + e)
-        law.append((arb(2 * x - shift) / b, low))
-    return law
-
-
-def response_law(epsilon):
-    e = ball(epsilon)
-    return [(e, 1 / (1 + (-e).exp())), (-e, 1 / (1 + e.exp()))]
-
-
-def product(laws):
-    found = [(arb(0), arb(1))]
-    for law in laws:
-        found = [(x + y, p * w) for x, p in found for y, w in law if float((p * w).mid()) > 1e-40]
-    return found
-
-
-def profile(laws, epsilon, tail=None):
-    """Enclose H(ε) of a product of laws, beside one Laplace release of reach ``tail``."""
-    e, total = ball(epsilon), arb(0)
-    for loss, mass in product(laws):
-        x = e - loss
-        if tail is None:
-            value = 1 - x.exp()
-            total += mass * value if float(x.mid()) < 0 else arb(0)
-            continue
-        a = ball(tail)
-        if float(x.mid()) >= float(a.mid()):
-            continue
-        total += mass * (1 - x.exp() if x < -a else 1 - ((x - a) / 2).exp())
-    return total
-
-
-def holds(bounds, truth, left_out=1e-30):
-    low, high = float(truth.mid() - truth.rad()), float(truth.mid() + truth.rad())
-    # the doubles nearest to the ends of the enclosure, moved by what was left out of it
-    assert bounds.upper >= low * (1 - 1e-15)
-    assert bounds.lower <= high * (1 + 1e-15) + left_out
 
 
 REFERENCE = [  # the design's table: exact enumeration
@@ -156,10 +83,6 @@ def random_problem(rng):
             mechanisms.append((ac.Laplace(scale), 1))
             tail = Fraction(1) / Fraction(scale)
     return mechanisms, laws, tail
-
-
-def size(laws):
-    return math.prod(len(law) for law in laws)
 
 
 @pytest.mark.long(keep=12)
@@ -264,139 +187,6 @@ def test_nodes_are_off_by_less_than_they_say(seed):
         assert float(most.mid() - most.rad()) <= nodes[4, k]
 
 
-def sampled_transform(q, sigma, z, add, deviations):
-    """Return F(z) of one sampled step in ball arithmetic: an integral over its window."""
-    p, s2 = acb(ball(q)), acb(ball(sigma) ** 2)
-    power = 1 - z if add else z
-
-    def density(x, analytic):
-        mixed = (1 - p + p * ((x - 0.5) / s2).exp()).log(analytic=analytic)
-        return (power * mixed - x * x / (2 * s2)).exp()
-
-    reach = (deviations or 16) * sigma
-    far = 0.0 if add else 1.0 if deviations else float(z.real.mid())
-    value = acb.integral(density, acb(-reach), acb(far + reach), eval_limit=400_000)
-    return value / (2 * acb.pi() * s2).sqrt()
-
-
-@pytest.mark.long(keep=24)
-@pytest.mark.parametrize("direct", [False, True])
-@pytest.mark.parametrize("seed", range(200))
-def test_sampled_steps_are_off_by_less_than_they_say(seed, direct):
-    rng = np.random.default_rng([19, seed])
-    steps = [
-        (float(10.0 ** rng.uniform(-4, -0.05)), float(rng.uniform(0.4, 3.0)), n)
-        for n in rng.choice([1, 3, 40, 1000], int(rng.integers(1, 3)))
-    ]
-    add = bool(rng.integers(0, 2))
-    b = (1.0 + float(2.0 ** rng.uniform(-4, 4))) - 1.0
-    orders = b, (1.0 + 1.5 * b) - 1.0, (1.0 + 0.5 * b) - 1.0
-    columns = np.array(steps, dtype=float).T.copy()
-    step, table = float(2.0 ** rng.integers(-5, 3)), np.empty((4, 3000))
-    direction = core.ADD if add else core.REMOVE
-    # beyond them, outcomes have a mass of their own in every bound
-    deviations = 0.0 if direct else math.sqrt(2 * (math.log(columns[2].sum()) + 63.0))
-    try:
-        kept, _, logs = core.sampled_line(
-            *columns, direction, direct, -30.0, b, orders[1:], step, -35.0, table
-        )
-    except ac.PrecisionError:
-        assert not direct  # a line without windows has room for any few steps
-        return
-
-    def of_all(z):
-        value = acb(1)
-        for q, sigma, n in steps:
-            value *= sampled_transform(q, sigma, z, add, deviations) ** int(n)
-        return value
-
-    at = [of_all(acb(ball(1.0 + order))).real for order in orders]
-    # The ends of windows are rounded; without them there is nothing that the oracle leaves open.
-    # A node below the cut is counted in full, and may underflow.
-    window, cut = (0.0, 1e-300) if direct else (1e-12, 1e-17)
-    for i, exact in enumerate(at):
-        off = exact.log() - ball(logs[2 * i])
-        assert abs(float(off.mid())) <= logs[2 * i + 1] + window
-    # What windows leave out of P, whose masses in them are the transform at 1.
-    left_out = 0.0 if direct else float((1 - of_all(acb(1)).real).mid())
-    assert left_out <= logs[6] * (1.0 + 1e-9)
-    nodes = {0, 1, kept // 3, kept - 1} | set(rng.integers(0, kept, 2).tolist())
-    for k in sorted(nodes):
-        value = of_all(acb(ball(1.0 + b), ball(k * step))) / acb(at[0])
-        off = abs(value - acb(ball(table[0, k]), ball(table[1, k])))
-        assert float(off.mid() - off.rad()) <= table[2, k] + cut
-        assert table[2, k] <= 1e-7
-        assert float(abs(value).mid()) <= table[3, k] * (1 + window) + cut
-
-
-def test_nodes_beyond_a_table_are_counted_as_left_out():
-    table, nodes = np.zeros((4, 10)), np.empty((5, 100))
-    table[[0, 3]] = 1.0
-    smoothing = np.array([(0.0, 1.0, 1e-12, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)])
-    given = smoothing, np.zeros(1), np.zeros(1), 2.0, 0.5, 99, nodes
-    assert core.fill_line_nodes(*given) == (100, 0)
-    assert core.fill_line_nodes(*given, table) == (10, 90)
-
-
-def gaussian_profile(epsilon, mu):
-    """H of one Gaussian release of distance μ, at a complex ε near the real line."""
-    root = arb(2).sqrt()
-    upper = ((epsilon / mu - mu / 2) / root).erfc() / 2
-    return upper - epsilon.exp() * ((epsilon / mu + mu / 2) / root).erfc() / 2
-
-
-def mixed_profile(q, sigma, add, noise, laws, epsilon):
-    """Enclose H(ε) of one sampled step, one Gaussian release and laws of few atoms."""
-    p, s2, mu = acb(ball(q)), acb(ball(sigma) ** 2), acb(1 / ball(noise))
-    atoms = product(laws)
-
-    def density(x, analytic):
-        loss = (1 - p + p * ((x - 0.5) / s2).exp()).log(analytic=analytic)
-        base = (-x * x / (2 * s2)).exp()
-        if not add:
-            base *= loss.exp()
-        total = acb(0)
-        for known, mass in atoms:
-            rest = acb(ball(epsilon)) - acb(known) - (-loss if add else loss)
-            total += acb(mass) * gaussian_profile(rest, mu)
-        return total * base
-
-    value = acb.integral(
-        density, acb(-13 * sigma), acb(1 + 13 * sigma), rel_tol=arb(2) ** -60, abs_tol=arb(2) ** -90
-    )
-    return (value / (2 * acb.pi() * s2).sqrt()).real
-
-
-@pytest.mark.long(keep=8)
-@pytest.mark.parametrize("seed", range(300))
-def test_one_sampled_step_beside_others_holds_its_truth(seed):
-    rng = np.random.default_rng([20, seed])
-    q, sigma = float(10.0 ** rng.uniform(-3, -0.1)), float(rng.uniform(0.5, 3.0))
-    noise, add = float(rng.uniform(0.7, 4.0)), bool(rng.integers(0, 2))
-    pair = ac.PoissonSampled(ac.Gaussian(sigma), q).pairs()[int(add)]
-    assert pair.gaussian_part.add is add
-    first, second = float(rng.uniform(0.1, 1.0)), float(rng.uniform(0.1, 1.0))
-    others = parts_of((ac.Gaussian(noise), 1), (ac.RandomizedResponse(first), 1))
-    laws = [response_law(first)]
-    if seed % 2:
-        others += parts_of((ac.PureDP(second), 1))
-        laws.append(response_law(second))
-    solver = line_of(((pair, 1), *others))
-    epsilon = float(rng.uniform(0.3, 4.0))
-    ctx.prec = 100
-    truth = mixed_profile(q, sigma, add, noise, laws, epsilon)
-    found = solver._tried(Question("delta", epsilon))
-    holds(found, truth)
-    delta = float(truth.mid())
-    assert found.upper - found.lower <= 1e-3 * found.upper
-    if delta > 1e-12:
-        bounds = solver._tried(Question("epsilon", delta))
-        slack = 1e-12 * epsilon  # δ is rounded
-        assert bounds.lower <= epsilon + slack
-        assert bounds.upper >= epsilon - slack
-        assert bounds.upper - bounds.lower <= 1e-6 * bounds.upper
-
-
 WANTED = [
     ([ac.DiscreteGaussian(float(s)) for s in range(1, 61)], 1e-10, 8.573734255, 8.573734315),
     ([ac.DiscreteGaussian(3 + 0.37 * i) for i in range(200)], 1e-9, 5.9089943, 5.9090014),
@@ -422,7 +212,7 @@ def test_many_kinds_within_a_millionth(mechanisms, delta, lower, upper):
 
 def common_lattice(counts, spacing):
     """Return exact masses of a sum on one lattice: polynomials of balls."""
-    total, offset = flint.arb_poly([arb(1)]), Fraction(0)
+    total, offset = arb_poly([arb(1)]), Fraction(0)
     for (square, shift), n in counts:
         reach = 14 * math.isqrt(math.ceil(square)) + 20
         weights = [(-arb(x * x) / (2 * ball(square))).exp() for x in range(-reach, reach + 1)]
@@ -432,7 +222,7 @@ def common_lattice(counts, spacing):
         one = [arb(0)] * (2 * reach * int(stride) + 1)
         for i, w in enumerate(weights):
             one[i * int(stride)] = w / whole
-        total *= flint.arb_poly(one) ** n
+        total *= arb_poly(one) ** n
         offset += n * Fraction(shift) * (-2 * reach + shift) / (2 * Fraction(square))
     return total, offset
 
@@ -499,13 +289,13 @@ def test_sweep_of_many_kinds_against_polynomials_of_balls(seed):
     ctx.prec = 120
     spacing = Fraction(1, 32)
     mechanisms, laws, tail = random_on_a_lattice(rng, spacing)
-    total, offset, mean, variance = flint.arb_poly([arb(1)]), Fraction(0), 0.0, 0.0
+    total, offset, mean, variance = arb_poly([arb(1)]), Fraction(0), 0.0, 0.0
     polynomials = []
     for first, masses, gap in laws:
         stride = int(gap / spacing)
         one = [arb(0)] * (stride * (len(masses) - 1) + 1)
         one[::stride] = masses
-        polynomials.append(flint.arb_poly(one))
+        polynomials.append(arb_poly(one))
         offset += first
         at = [float(first + i * gap) for i in range(len(masses))]
         p = [float(mass.mid()) for mass in masses]
@@ -533,44 +323,6 @@ def test_sweep_of_many_kinds_against_polynomials_of_balls(seed):
         bounds = solver._tried(Question("epsilon", delta))
         assert bounds.upper >= epsilon * (1 - 1e-11)
         assert bounds.lower <= epsilon * (1 + 1e-11)
-
-
-@pytest.mark.long(keep=10)
-@pytest.mark.parametrize("seed", range(1000))
-def test_few_sums_are_exact(seed):
-    rng = np.random.default_rng([22, seed])
-    ctx.prec = 500
-    parts, laws = [], []
-    for _ in range(int(rng.integers(1, 4))):
-        outcomes, n = int(rng.integers(2, 5)), int(rng.integers(1, 6))
-        # powers of ten far apart, and as far as they go
-        p, q = (10.0 ** -rng.uniform(0, 3 if seed % 2 else 100, outcomes) for _ in range(2))
-        p[rng.integers(outcomes)] = q[rng.integers(outcomes)] = 1.0
-        p, q = p / math.fsum(p), q / math.fsum(q)
-        parts.append((ac.DominatingPMFs(p.tolist(), q.tolist()), n))
-        laws += [[((ball(x) / ball(y)).log(), ball(x)) for x, y in zip(p, q, strict=True)]] * n
-    if sum(n for _, n in parts) < 2 or size(laws) > 5_000:
-        return
-    found = [(arb(0), arb(1))]
-    for law in laws:
-        found = [(x + y, p * w) for x, p in found for y, w in law]
-    solver = line_of(parts_of(*parts))
-    assert solver.name == "sums"
-    largest = max(float(loss.mid()) for loss, _ in found)
-    for share in (0.0, 0.3, 0.9):
-        epsilon = max(share * largest, 0.0)
-        e = ball(epsilon)
-        above = [(x, p) for x, p in found if float(x.mid()) > epsilon]
-        truth = sum((p * (1 - (e - x).exp()) for x, p in above), arb(0))
-        delta = float(truth.mid())
-        bounds = solver.delta_bounds(epsilon)
-        assert bounds.lower <= delta * (1 + 1e-15)
-        assert bounds.upper >= delta * (1 - 1e-15)
-        assert bounds.upper - bounds.lower <= 1e-8 * bounds.upper + 1e-11
-        if 1e-280 < delta < 1:
-            inverse = solver.epsilon_bounds(delta)
-            assert inverse.lower <= epsilon * (1 + 1e-14)
-            assert inverse.upper >= epsilon * (1 - 1e-14)
 
 
 def test_a_common_lattice_is_left_to_the_lattice():

@@ -1,0 +1,155 @@
+"""Sampled steps on a smoothed line against integrals in ball arithmetic (Theorem 21)."""
+
+import math
+
+import numpy as np
+import pytest
+
+import accountant as ac
+from accountant._core import answers as core
+from accountant.analyses.solver import Question
+
+pytest.importorskip("flint")
+from flint import acb, arb, ctx
+
+from support.oracle.lines import ball, holds, line_of, parts_of, product, response_law
+
+
+@pytest.fixture(autouse=True)
+def _many_digits():
+    before, ctx.prec = ctx.prec, 160
+    yield
+    ctx.prec = before
+
+
+def sampled_transform(q, sigma, z, add, deviations):
+    """Return F(z) of one sampled step in ball arithmetic: an integral over its window."""
+    p, s2 = acb(ball(q)), acb(ball(sigma) ** 2)
+    power = 1 - z if add else z
+
+    def density(x, analytic):
+        mixed = (1 - p + p * ((x - 0.5) / s2).exp()).log(analytic=analytic)
+        return (power * mixed - x * x / (2 * s2)).exp()
+
+    reach = (deviations or 16) * sigma
+    far = 0.0 if add else 1.0 if deviations else float(z.real.mid())
+    value = acb.integral(density, acb(-reach), acb(far + reach), eval_limit=400_000)
+    return value / (2 * acb.pi() * s2).sqrt()
+
+
+@pytest.mark.long(keep=24)
+@pytest.mark.parametrize("direct", [False, True])
+@pytest.mark.parametrize("seed", range(200))
+def test_sampled_steps_are_off_by_less_than_they_say(seed, direct):
+    rng = np.random.default_rng([19, seed])
+    steps = [
+        (float(10.0 ** rng.uniform(-4, -0.05)), float(rng.uniform(0.4, 3.0)), n)
+        for n in rng.choice([1, 3, 40, 1000], int(rng.integers(1, 3)))
+    ]
+    add = bool(rng.integers(0, 2))
+    b = (1.0 + float(2.0 ** rng.uniform(-4, 4))) - 1.0
+    orders = b, (1.0 + 1.5 * b) - 1.0, (1.0 + 0.5 * b) - 1.0
+    columns = np.array(steps, dtype=float).T.copy()
+    step, table = float(2.0 ** rng.integers(-5, 3)), np.empty((4, 3000))
+    direction = core.ADD if add else core.REMOVE
+    # beyond them, outcomes have a mass of their own in every bound
+    deviations = 0.0 if direct else math.sqrt(2 * (math.log(columns[2].sum()) + 63.0))
+    try:
+        kept, _, logs = core.sampled_line(
+            *columns, direction, direct, -30.0, b, orders[1:], step, -35.0, table
+        )
+    except ac.PrecisionError:
+        assert not direct  # a line without windows has room for any few steps
+        return
+
+    def of_all(z):
+        value = acb(1)
+        for q, sigma, n in steps:
+            value *= sampled_transform(q, sigma, z, add, deviations) ** int(n)
+        return value
+
+    at = [of_all(acb(ball(1.0 + order))).real for order in orders]
+    # The ends of windows are rounded; without them there is nothing that the oracle leaves open.
+    # A node below the cut is counted in full, and may underflow.
+    window, cut = (0.0, 1e-300) if direct else (1e-12, 1e-17)
+    for i, exact in enumerate(at):
+        off = exact.log() - ball(logs[2 * i])
+        assert abs(float(off.mid())) <= logs[2 * i + 1] + window
+    # What windows leave out of P, whose masses in them are the transform at 1.
+    left_out = 0.0 if direct else float((1 - of_all(acb(1)).real).mid())
+    assert left_out <= logs[6] * (1.0 + 1e-9)
+    nodes = {0, 1, kept // 3, kept - 1} | set(rng.integers(0, kept, 2).tolist())
+    for k in sorted(nodes):
+        value = of_all(acb(ball(1.0 + b), ball(k * step))) / acb(at[0])
+        off = abs(value - acb(ball(table[0, k]), ball(table[1, k])))
+        assert float(off.mid() - off.rad()) <= table[2, k] + cut
+        assert table[2, k] <= 1e-7
+        assert float(abs(value).mid()) <= table[3, k] * (1 + window) + cut
+
+
+def test_nodes_beyond_a_table_are_counted_as_left_out():
+    table, nodes = np.zeros((4, 10)), np.empty((5, 100))
+    table[[0, 3]] = 1.0
+    smoothing = np.array([(0.0, 1.0, 1e-12, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)])
+    given = smoothing, np.zeros(1), np.zeros(1), 2.0, 0.5, 99, nodes
+    assert core.fill_line_nodes(*given) == (100, 0)
+    assert core.fill_line_nodes(*given, table) == (10, 90)
+
+
+def gaussian_profile(epsilon, mu):
+    """H of one Gaussian release of distance μ, at a complex ε near the real line."""
+    root = arb(2).sqrt()
+    upper = ((epsilon / mu - mu / 2) / root).erfc() / 2
+    return upper - epsilon.exp() * ((epsilon / mu + mu / 2) / root).erfc() / 2
+
+
+def mixed_profile(q, sigma, add, noise, laws, epsilon):
+    """Enclose H(ε) of one sampled step, one Gaussian release and laws of few atoms."""
+    p, s2, mu = acb(ball(q)), acb(ball(sigma) ** 2), acb(1 / ball(noise))
+    atoms = product(laws)
+
+    def density(x, analytic):
+        loss = (1 - p + p * ((x - 0.5) / s2).exp()).log(analytic=analytic)
+        base = (-x * x / (2 * s2)).exp()
+        if not add:
+            base *= loss.exp()
+        total = acb(0)
+        for known, mass in atoms:
+            rest = acb(ball(epsilon)) - acb(known) - (-loss if add else loss)
+            total += acb(mass) * gaussian_profile(rest, mu)
+        return total * base
+
+    value = acb.integral(
+        density, acb(-13 * sigma), acb(1 + 13 * sigma), rel_tol=arb(2) ** -60, abs_tol=arb(2) ** -90
+    )
+    return (value / (2 * acb.pi() * s2).sqrt()).real
+
+
+@pytest.mark.long(keep=8)
+@pytest.mark.parametrize("seed", range(300))
+def test_one_sampled_step_beside_others_holds_its_truth(seed):
+    rng = np.random.default_rng([20, seed])
+    q, sigma = float(10.0 ** rng.uniform(-3, -0.1)), float(rng.uniform(0.5, 3.0))
+    noise, add = float(rng.uniform(0.7, 4.0)), bool(rng.integers(0, 2))
+    pair = ac.PoissonSampled(ac.Gaussian(sigma), q).pairs()[int(add)]
+    assert pair.gaussian_part.add is add
+    first, second = float(rng.uniform(0.1, 1.0)), float(rng.uniform(0.1, 1.0))
+    others = parts_of((ac.Gaussian(noise), 1), (ac.RandomizedResponse(first), 1))
+    laws = [response_law(first)]
+    if seed % 2:
+        others += parts_of((ac.PureDP(second), 1))
+        laws.append(response_law(second))
+    solver = line_of(((pair, 1), *others))
+    epsilon = float(rng.uniform(0.3, 4.0))
+    ctx.prec = 100
+    truth = mixed_profile(q, sigma, add, noise, laws, epsilon)
+    found = solver._tried(Question("delta", epsilon))
+    holds(found, truth)
+    delta = float(truth.mid())
+    assert found.upper - found.lower <= 1e-3 * found.upper
+    if delta > 1e-12:
+        bounds = solver._tried(Question("epsilon", delta))
+        slack = 1e-12 * epsilon  # δ is rounded
+        assert bounds.lower <= epsilon + slack
+        assert bounds.upper >= epsilon - slack
+        assert bounds.upper - bounds.lower <= 1e-6 * bounds.upper
