@@ -64,7 +64,8 @@ class CountsPair(MechanismPair):
         unit = min(float(np.abs(np.expm1(loss)).max()), 3.0) + float(np.abs(found[order]).max())
         error = table.loss_error * 1.01 + 32.0 * U * unit
         relative = times * (table.relative_error * 1.01 + 4.0 * U)
-        relative += 8.0 * U * (float(sizes[logs > -800.0].max()) + 4.0)
+        # At most eight losses occur in so few vectors: their logarithms are added one by one.
+        relative += 16.0 * U * (float(sizes[logs > -800.0].max()) + 4.0)
         absolute = max(times * table.absolute_error, TINY)
         found, q = found[order], q[order]
         p = q * ratio[order]

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import TINY
 
 # The logarithm of the tilted mass outside the lattice over δ, which is counted, too.
 OUTSIDE = -18.0
@@ -43,14 +44,13 @@ def log_ratio(weight: float, exponent: float | FloatArray) -> FloatArray:
 
 @functools.lru_cache(maxsize=16)
 def shared(steps: int, picks: int) -> FloatArray:
-    """Return the probabilities that two independent picks of k steps share j of them."""
+    """Return the probabilities that two independent picks of k steps share j of them.
+
+    One below the doubles is raised to the least normal one: it weighs a large moment.
+    """
     all_ = math.comb(steps, picks)
-    return np.array(
-        [
-            float(Fraction(math.comb(picks, j) * math.comb(steps - picks, picks - j), all_))
-            for j in range(picks + 1)
-        ]
-    )
+    ways = (math.comb(picks, j) * math.comb(steps - picks, picks - j) for j in range(picks + 1))
+    return np.array([max(float(Fraction(each, all_)), TINY) for each in ways])
 
 
 def log_moments(

@@ -185,6 +185,16 @@ def test_convolutions_are_those_of_fractions(steps, picks):
         assert error <= 1e-10 * float(max(exact[order]))
 
 
+@pytest.mark.parametrize(("steps", "picks"), [(5, 2), (40, 13), (2000, 900)])
+def test_no_chance_of_shared_picks_is_lost_below_the_doubles(steps, picks):
+    """Each weighs a second moment of its own, which may be as large as the doubles go."""
+    found, all_ = several_plan.shared(steps, picks), math.comb(steps, picks)
+    for j, share in enumerate(found.tolist()):
+        exact = Fraction(math.comb(picks, j) * math.comb(steps - picks, picks - j), all_)
+        assert Fraction(share) >= exact * (1 - Fraction(2) ** -53)
+    assert found.sum() == pytest.approx(1.0)
+
+
 # Faults that must be noticed -------------------------------------------------------------------
 
 
