@@ -28,7 +28,7 @@ _KNOTS = 1 << 20
 _PRODUCTS = 1 << 31
 
 
-# A law with fewer masses than one in so many knots is summed mass by mass; speed alone.
+# A law whose knots are this many times its masses is summed mass by mass; speed alone.
 _SPARSE = 16
 
 

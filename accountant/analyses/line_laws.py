@@ -26,7 +26,7 @@ MOST_POINTS = 120_000
 FARTHEST = 50.0
 # Logarithm of the relative error of a profile that sampled steps may add; only widths depend on it.
 LOG_ERROR = math.log(1e-12)
-# So many runs of randomised response have losses as good as dense beside their deviation.
+# This many runs of randomised response have losses as good as dense beside their deviation.
 MANY = 10**9
 
 

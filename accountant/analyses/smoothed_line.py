@@ -50,8 +50,10 @@ LEAST_SCALE = 0.1
 LEVELS = (-30.0, -100.0, -300.0, -745.0)
 # Bits of the step between nodes, so that its multiples are exact.
 STEP_BITS = 24
-# Lines until one is next to its own answer, and by how much log δ may be off there.
-MOST_LINES, FAR = 4, 1.0
+# Lines that are made until one is next to its own answer; this and the next move widths alone.
+MOST_LINES = 4
+# How far the logarithm of δ at the line's own place may be from the answer's.
+FAR = 1.0
 # The native core leaves out nodes whose product is below this (smoothed_line.h).
 LINE_CUT = 4e-18
 

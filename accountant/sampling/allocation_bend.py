@@ -32,8 +32,10 @@ LEAST = 1e-9
 TURN = 1.0
 # The logarithm of the error, relative to the largest term, for which steps are chosen.
 TARGET = -41.0
-# Distances of the lines above and below on which the integrand is bounded: all of them are valid.
-ABOVE, BELOW = np.array([0.7, 0.85, 0.93]), np.array([0.4, 1.0, 1.8, 3.0])
+# Distances of the lines above the path on which the integrand is bounded: all below 1 are valid.
+ABOVE = np.array([0.7, 0.85, 0.93])
+# The same below it, where every distance is valid.
+BELOW = np.array([0.4, 1.0, 1.8, 3.0])
 # Ends of the cells of such a line; what is beyond the last has a bound of its own.
 CELLS = np.concatenate([np.linspace(0.0, 2.0, 25), np.geomspace(2.15, 12.0, 16)])
 # By how much more than it must the path of a bound turns; all of them are valid.

@@ -39,8 +39,10 @@ LEAST_DELTA = 1e-13
 MOST_LOSS = 60.0
 # The ε for which a law is made, over that of allocations of one step.
 USUAL = 0.985
-# Evaluations of either end, and their distance from where the bound is δ, relatively.
-ROUNDS, CLOSE = 6, 1e-6
+# Evaluations of either end at most.
+ROUNDS = 6
+# How far, relatively, an end is put beyond the place where its bound is δ.
+CLOSE = 1e-6
 # Rows of a sum, which is taken row by row.
 BLOCK = 512
 # Groups of values in such a bound.

@@ -18,7 +18,7 @@ static const double LOG_CUT = -41.0;
 /* points times nodes of all parts together that may be summed, some 1 ns each */
 static const double MOST_WORK = 3e7;
 
-/* a line that its decay does not end is made longer so often */
+/* how often a line is made longer where its decay does not end it */
 #define MOST_TRIES 4
 
 static int start(acct_heterogeneous_workspace *w, const acct_part *parts, int count, int direction) {
