@@ -43,12 +43,7 @@ COUNTS = Grid(float, round)
 
 
 def boundary(
-    cost: Callable[[float], float],
-    target: float,
-    grid: Grid,
-    guess: float,
-    cheap: int,
-    dear: int,
+    cost: Callable[[float], float], target: float, grid: Grid, guess: float, cheap: int, dear: int
 ) -> int | None:
     """Return a grid point that costs at most ``target`` and whose dearer neighbour costs more.
 

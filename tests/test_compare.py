@@ -8,13 +8,7 @@ from click.testing import CliRunner
 import accountant as ac
 from accountant import cli
 
-RUN = {
-    "dataset_size": 2000,
-    "batch_size": 100,
-    "epochs": 3,
-    "noise_multiplier": 1.0,
-    "delta": 1e-5,
-}
+RUN = {"dataset_size": 2000, "batch_size": 100, "epochs": 3, "noise_multiplier": 1.0, "delta": 1e-5}
 
 
 @pytest.fixture(scope="module")
@@ -138,8 +132,7 @@ def test_command_prints_rows_as_they_are_known(monkeypatch):
     run = ["2000", "100", "3", "1", "1e-5"]
     options = ("--dataset-size", "--batch-size", "--epochs", "--sigma", "--delta")
     cli.main.commands["samplers"].main(
-        [word for pair in zip(options, run, strict=True) for word in pair],
-        standalone_mode=False,
+        [word for pair in zip(options, run, strict=True) for word in pair], standalone_mode=False
     )
     assert asked == [0, *range(2, len(compare.SAMPLERS) + 1)]
     headings, *rows = printed[:-1]

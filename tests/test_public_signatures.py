@@ -131,11 +131,7 @@ def test_a_delta_has_no_default():
                     if name.startswith("calibrate_")
                     else (default == 0.0)
                     if name == "Budget"
-                    else default
-                    in (
-                        inspect.Parameter.empty,
-                        None,
-                    )
+                    else default in (inspect.Parameter.empty, None)
                 ), name
 
 

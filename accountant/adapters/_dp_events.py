@@ -47,12 +47,7 @@ _NOT_ON_A_SAMPLE = frozenset(
 )
 # Events that state a bound on two neighbours, and nothing about a record left out.
 _STATED = frozenset(
-    {
-        "EpsilonDeltaDpEvent",
-        "ExponentialMechanismDpEvent",
-        "PermuteAndFlipDpEvent",
-        "ZCDpEvent",
-    }
+    {"EpsilonDeltaDpEvent", "ExponentialMechanismDpEvent", "PermuteAndFlipDpEvent", "ZCDpEvent"}
 )
 
 

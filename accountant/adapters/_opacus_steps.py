@@ -40,12 +40,7 @@ _KNOWN = (
 )
 
 # What opacus keeps in modules for the backward pass.
-_OF_OPACUS = {
-    "activations",
-    "norm_sample",
-    "_per_sample_gradient_norms",
-    "trainable_parameters",
-}
+_OF_OPACUS = {"activations", "norm_sample", "_per_sample_gradient_norms", "trainable_parameters"}
 
 _WAY_OUT = (
     " Nothing of it was released. Leave a loop only after a whole batch, or drop the rest with"

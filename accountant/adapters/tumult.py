@@ -54,10 +54,7 @@ def from_budget(budget: Any) -> Mechanism:
 
 
 def from_noise_info(
-    info: Sequence[Mapping[str, Any]],
-    *,
-    changes: Sequence[float],
-    max_groups: int = 1,
+    info: Sequence[Mapping[str, Any]], *, changes: Sequence[float], max_groups: int = 1
 ) -> Composition:
     """Return the noise of a query as a mechanism, which composes to less than its budget.
 

@@ -21,15 +21,7 @@ from accountant._core import answers as core
 from accountant.analyses.brackets import is_within
 from accountant.analyses.enumerated import Enumerated, listed_laws
 from accountant.analyses.line_ends import crossing, delta_of, epsilon_of
-from accountant.analyses.line_laws import (
-    MANY,
-    Aliases,
-    Doubt,
-    Laws,
-    SampledLine,
-    doubt_of,
-    rows_of,
-)
+from accountant.analyses.line_laws import MANY, Aliases, Doubt, Laws, SampledLine, doubt_of, rows_of
 from accountant.analyses.solver import Question, Solver
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError

@@ -312,10 +312,7 @@ def _shown(
     removal = find_grid(problems[0], least, delta)
     if removal is not None and removal.epsilon <= least * (1.0 + LARGER[0]):
         epsilon = removal.epsilon
-        return epsilon, {
-            "remove": removal.evidence,
-            "add": _line(steps, epsilon, delta, "add"),
-        }
+        return epsilon, {"remove": removal.evidence, "add": _line(steps, epsilon, delta, "add")}
     for larger in LARGER:
         epsilon = least * (1.0 + larger) if least > 0.0 else larger
         share = max(SHARE, 0.02 * (1.0 - float(mechanism.delta(epsilon)) / delta))

@@ -65,10 +65,7 @@ def integers(name: str, least: int, most: int, advice: str) -> Argument:
     """Return the argument that is an integer in [least, most]."""
     highest = "2**53" if most == MAX_COUNT else str(most)
     return Argument(
-        name,
-        f"an integer in [{least}, {highest}]",
-        lambda x: (x >= least) & (x <= most),
-        advice,
+        name, f"an integer in [{least}, {highest}]", lambda x: (x >= least) & (x <= most), advice
     )
 
 

@@ -23,10 +23,7 @@ _WORDS = frozenset((0, 1, 4))
 
 @click.command(
     cls=Command,
-    examples=(
-        "accountant compose pipeline.toml",
-        "accountant compose - --json < pipeline.json",
-    ),
+    examples=("accountant compose pipeline.toml", "accountant compose - --json < pipeline.json"),
 )
 @click.argument("file", type=existing(stdin=True))
 @attach()

@@ -22,10 +22,7 @@ REQUIRED = ("numpy", "scipy", "click", "rich", "jinja2")
 OPTIONAL = ("matplotlib", "scikit-learn", "joblib", "torch", "opacus", "dp-accounting")
 
 
-@click.command(
-    cls=Command,
-    examples=("accountant doctor", "accountant doctor --json"),
-)
+@click.command(cls=Command, examples=("accountant doctor", "accountant doctor --json"))
 @JSON
 def doctor(as_json: bool) -> int:
     """Check the numerics of this installation, and print versions.

@@ -66,10 +66,7 @@ def epsilon(
     )
 
 
-@click.command(
-    cls=Command,
-    examples=(f"accountant delta {RUN} --sigma 1.1 --epsilon 2",),
-)
+@click.command(cls=Command, examples=(f"accountant delta {RUN} --sigma 1.1 --epsilon 2",))
 @attach(*SAMPLING, "user", "sigma", "epsilon")
 def delta(
     sigma: float, epsilon: float, user_records: int, as_json: bool, **sampling: object
@@ -87,10 +84,7 @@ def delta(
     )
 
 
-@click.command(
-    cls=Command,
-    examples=(f"accountant sigma {RUN} --epsilon 3 --delta 1e-5",),
-)
+@click.command(cls=Command, examples=(f"accountant sigma {RUN} --epsilon 3 --delta 1e-5",))
 @attach(*SAMPLING, "user", "epsilon", "delta")
 def sigma(
     epsilon: float, delta: float, user_records: int, as_json: bool, **sampling: object
@@ -102,11 +96,7 @@ def sigma(
     q, steps = _sampled(sampling)
     found = quick.calibrate_sigma(epsilon, delta, q, steps, user_records=user_records)
     values = {"sigma": found, "q": q, "steps": steps, "epsilon": epsilon, "delta": delta}
-    answer(
-        values | {"user_records": user_records},
-        f"σ = {text_up(found)}",
-        as_json,
-    )
+    answer(values | {"user_records": user_records}, f"σ = {text_up(found)}", as_json)
 
 
 @click.command(

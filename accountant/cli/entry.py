@@ -5,15 +5,7 @@ from __future__ import annotations
 import click
 
 import accountant
-from accountant.cli import (
-    compositions,
-    doctor,
-    dp_sgd,
-    ledgers,
-    report,
-    stores,
-    web,
-)
+from accountant.cli import compositions, doctor, dp_sgd, ledgers, report, stores, web
 from accountant.cli.audit import audit
 from accountant.cli.group import Group
 from accountant.cli.train import train

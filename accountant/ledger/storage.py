@@ -78,10 +78,7 @@ def locked(path: Path, timeout: float) -> Iterator[None]:
     busy = LedgerConflict(
         f"{path} was in use by someone else for {timeout:g} s; nothing was written"
     )
-    with (
-        _held(_beside(path, "lock"), lock_of, deadline, busy),
-        contextlib.ExitStack() as second,
-    ):
+    with _held(_beside(path, "lock"), lock_of, deadline, busy), contextlib.ExitStack() as second:
         second.enter_context(_held(path, files.existing, deadline, busy))
         if not _is_readable(path):  # over SMB a lock keeps all other descriptors from reading
             second.close()

@@ -77,11 +77,7 @@ def profile(
 
 
 def epsilon_over_steps(
-    ledger: Accountant,
-    delta: float,
-    *,
-    methods: Sequence[str] = METHODS,
-    axes: Axes | None = None,
+    ledger: Accountant, delta: float, *, methods: Sequence[str] = METHODS, axes: Axes | None = None
 ) -> Figure:
     """Draw ε after each release of a ledger, by each method.
 

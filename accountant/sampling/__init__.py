@@ -31,10 +31,7 @@ from accountant.sampling.fixed_size import (
 from accountant.sampling.poisson import PoissonSampled, PoissonSampler
 from accountant.sampling.random_allocation import Allocated, RandomAllocation
 from accountant.sampling.sampler import Sampler
-from accountant.sampling.secure_sum import (
-    discrete_gaussian_sum_of_vectors,
-    skellam_sum_of_vectors,
-)
+from accountant.sampling.secure_sum import discrete_gaussian_sum_of_vectors, skellam_sum_of_vectors
 from accountant.sampling.spaced_poisson import (
     CyclicPoisson,
     SeparatedParticipations,

@@ -18,12 +18,7 @@ from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
 from accountant._core import tools
 from accountant.sampling.allocation_table import Table, chord_law, make_table, tangent_law
-from accountant.sampling.lognormal import (
-    Law,
-    lognormal_cells,
-    merged,
-    spread,
-)
+from accountant.sampling.lognormal import Law, lognormal_cells, merged, spread
 
 # Any grid is valid: the numbers move widths and times, and were chosen by trial.
 # A law from the transform is used where its masses have a smaller relative error.

@@ -139,14 +139,7 @@ def _threshold(
     return high
 
 
-def _plan(
-    mu: float,
-    high: float,
-    steps: int,
-    kappa: float,
-    put: bool,
-    most: int,
-) -> Plan | None:
+def _plan(mu: float, high: float, steps: int, kappa: float, put: bool, most: int) -> Plan | None:
     """Search for the saddle point, the period and the length."""
     low = max(-10.0 - (max(0.0, -math.log1p(kappa) / mu) if put else 0.0), -FARTHEST)
     rough = _Rough(mu, low, high)

@@ -15,12 +15,7 @@ from accountant.mechanisms.laplace import LaplacePair
 from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair, Masses, mu_of_pure, rho_of_pure
-from accountant.pairs.excess import (
-    chord_excess,
-    divergence,
-    loss_of_sample,
-    loss_of_sample_inverse,
-)
+from accountant.pairs.excess import chord_excess, divergence, loss_of_sample, loss_of_sample_inverse
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.mixture_pairs import BlendPair
 from accountant.sampling.replacement_pair import LEAST_DISTANCE

@@ -271,11 +271,7 @@ class RatioSums:
 
 
 def mean_bounds(
-    one: RatioLattice,
-    steps: int,
-    put: bool,
-    strikes: FloatArray,
-    options: Options,
+    one: RatioLattice, steps: int, put: bool, strikes: FloatArray, options: Options
 ) -> Ends:
     """Bracket E(S - K)₊, or E(K - S)₊, for the mean S, by ``options`` on the sum of ratios."""
     times, sign = float(steps), -1.0 if put else 1.0

@@ -232,9 +232,7 @@ class ReplacementPair(DominatingPair):
         loss = np.maximum(loss, 0.0) * (1.0 + 1e-13) + 4.0 * law.value_error
         with np.errstate(divide="ignore", over="ignore"):
             rising = np.where(
-                order * loss < 30.0,
-                np.log(np.expm1(np.minimum(order * loss, 30.0))),
-                order * loss,
+                order * loss < 30.0, np.log(np.expm1(np.minimum(order * loss, 30.0))), order * loss
             )
             falling = np.log(-np.expm1((1.0 - order) * loss))
             exponents = rising + falling + np.log(law.masses[1:])

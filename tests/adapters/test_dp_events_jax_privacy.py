@@ -36,11 +36,7 @@ MADE = [
     ("dpsgd_event", {"sampling_prob": 0.05}, "add replace special"),
     ("dpsgd_event", {"sampling_prob": 0.05, "use_zcdp": True}, "add"),
     ("fixed_dpsgd_event", {"dataset_size": 1000, "batch_size": 50}, "replace special"),
-    (
-        "fixed_dpsgd_event",
-        {"dataset_size": 1000, "batch_size": 50, "replace": True},
-        "add replace",
-    ),
+    ("fixed_dpsgd_event", {"dataset_size": 1000, "batch_size": 50, "replace": True}, "add replace"),
     ("truncated_dpsgd_event", {"num_examples": 1000, **TRUNCATED}, "add replace special"),
     ("amplified_bandmf_event", {"num_bands": 4, "sampling_prob": 0.05}, "add replace special"),
     (

@@ -108,8 +108,7 @@ STRANGE = {
     "text": lambda *_: FLModel(params_type=ParamsType.FULL, params={"weight": "x", "bias": "y"}),
     "others": lambda *_: FLModel(params_type=ParamsType.DIFF, params={"weight": np.ones(9)}),
     "not finite": lambda *_: FLModel(
-        params_type=ParamsType.DIFF,
-        params={"weight": np.full((2, 2), np.nan), "bias": np.zeros(3)},
+        params_type=ParamsType.DIFF, params={"weight": np.full((2, 2), np.nan), "bias": np.zeros(3)}
     ),
 }
 

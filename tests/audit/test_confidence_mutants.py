@@ -6,10 +6,7 @@ import mpmath
 import pytest
 from flint import arb, ctx
 
-from accountant.audit import (
-    Guesses,
-    one_run_epsilon,
-)
+from accountant.audit import Guesses, one_run_epsilon
 from accountant.audit.confidence import binomial_mode, binomial_tail, clopper_pearson_upper
 from accountant.errors import DomainError
 from support.exact_laws import pmf, tail

@@ -41,8 +41,7 @@ def test_no_file_with_floating_point_is_compiled_with_fast_math():
 
 
 @pytest.mark.parametrize(
-    "flag",
-    ["-ffinite-math-only", "-freciprocal-math", "-fno-signed-zeros", "-ffp-contract=fast"],
+    "flag", ["-ffinite-math-only", "-freciprocal-math", "-fno-signed-zeros", "-ffp-contract=fast"]
 )
 def test_parts_of_fast_math_are_noticed(flag):
     if not is_gcc():

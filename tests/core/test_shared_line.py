@@ -110,12 +110,7 @@ def wrong_after_fewer_steps(rows):
             yield row
 
 
-WRONG = [
-    wrong_among_deltas,
-    wrong_among_close_deltas,
-    wrong_among_steps,
-    wrong_after_fewer_steps,
-]
+WRONG = [wrong_among_deltas, wrong_among_close_deltas, wrong_among_steps, wrong_after_fewer_steps]
 
 
 @pytest.mark.long(keep=1)

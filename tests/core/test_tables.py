@@ -36,10 +36,7 @@ def test_gauss_legendre_is_correctly_rounded():
             assert float(2 / ((1 - x**2) * slope**2)) == weight
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("ACCT_U", 2.0**-53), ("ACCT_PI", float(mpmath.pi))],
-)
+@pytest.mark.parametrize(("name", "value"), [("ACCT_U", 2.0**-53), ("ACCT_PI", float(mpmath.pi))])
 def test_named_constants(name, value):
     assert float(re.search(rf"#define {name} ([0-9.e-]+)", source("rounding.h")).group(1)) == value
 

@@ -147,10 +147,7 @@ def peer_mixes():
             10 * ac.DiscreteGaussian(3.0),
             grid(pld.from_discrete_gaussian_mechanism, 3.0).self_compose(10),
         ),
-        "randomised response": (
-            50 * ac.RandomizedResponse(0.2),
-            response(0.2, 2).self_compose(50),
-        ),
+        "randomised response": (50 * ac.RandomizedResponse(0.2), response(0.2, 2).self_compose(50)),
         "response of four": (
             10 * ac.RandomizedResponse(0.5, k=4),
             response(0.5, 4).self_compose(10),

@@ -82,10 +82,7 @@ def of_pate():
 
 def of_trainers():
     rng = np.random.default_rng(0)
-    return {
-        "X": rng.normal(size=(2048, 784)).astype(np.float32),
-        "y": rng.integers(0, 10, 2048),
-    }
+    return {"X": rng.normal(size=(2048, 784)).astype(np.float32), "y": rng.integers(0, 10, 2048)}
 
 
 def of_matrices():

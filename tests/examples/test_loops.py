@@ -133,12 +133,7 @@ def test_a_run_in_jax_with_random_allocation():
 
 
 @pytest.mark.parametrize(
-    ("name", "framework"),
-    [
-        ("loop_pytorch", "torch"),
-        ("loop_jax", "jax"),
-        ("loop_keras", "keras"),
-    ],
+    ("name", "framework"), [("loop_pytorch", "torch"), ("loop_jax", "jax"), ("loop_keras", "keras")]
 )
 @pytest.mark.filterwarnings("ignore")
 def test_whole_runs_where_the_framework_is_installed(name, framework):

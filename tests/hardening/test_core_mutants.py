@@ -38,24 +38,11 @@ MUTANTS = [
         "low = sum - error - alias;",
         "low = sum - error;",
     ),
+    Mutant("error subtracted above", "contour.c", "high = sum + error,", "high = sum - error,"),
     Mutant(
-        "error subtracted above",
-        "contour.c",
-        "high = sum + error,",
-        "high = sum - error,",
+        "error added below", "contour.c", "low = sum - error - alias;", "low = sum + error - alias;"
     ),
-    Mutant(
-        "error added below",
-        "contour.c",
-        "low = sum - error - alias;",
-        "low = sum + error - alias;",
-    ),
-    Mutant(
-        "outcomes above the window forgotten above",
-        "contour.c",
-        "upper += tail.upper;",
-        "",
-    ),
+    Mutant("outcomes above the window forgotten above", "contour.c", "upper += tail.upper;", ""),
     Mutant(
         "outcomes above the window doubled below",
         "contour.c",

@@ -20,12 +20,7 @@ from support.native import SOURCES, build, core_file, core_files
 from support.oracle_checks import stored
 
 MUTANTS = [
-    Mutant(
-        "phases off the real line forgotten",
-        "exchange_law.c",
-        "2.0 * y * turn",
-        "0.0 * turn",
-    ),
+    Mutant("phases off the real line forgotten", "exchange_law.c", "2.0 * y * turn", "0.0 * turn"),
     Mutant(
         "a loss at the wrong place",
         "exchange_law.c",

@@ -158,10 +158,7 @@ FOUND = {
         "mechanisms",
         "84a05be4d0ee2596db05285ff53cbbd038028a3d6723c790b3274872e0002bfdb2d9d8656b86",
     ),
-    "an exponential beyond forty digits": (
-        "conversion",
-        "00000000d80aff",
-    ),
+    "an exponential beyond forty digits": ("conversion", "00000000d80aff"),
     "a search of next to one run": (
         "mechanisms",
         (

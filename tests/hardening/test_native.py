@@ -41,11 +41,7 @@ def flags_of_the_build() -> list[str]:
 
 def run(*command: str, seconds: float = 600.0, **environment: str) -> str:
     done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        env=ENVIRONMENT | environment,
+        command, capture_output=True, text=True, timeout=seconds, env=ENVIRONMENT | environment
     )
     assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout + done.stderr

@@ -300,12 +300,7 @@ def test_a_refusal_does_not_tell_a_secret_number_of_records(given):
 
 
 @pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda x, y: (x[:, :3], y),
-        lambda x, y: (x, y[:-1]),
-        lambda x, y: (x.astype(str), y),
-    ],
+    "spoil", [lambda x, y: (x[:, :3], y), lambda x, y: (x, y[:-1]), lambda x, y: (x.astype(str), y)]
 )
 def test_bad_data_are_refused_in_the_same_words_however_many(spoil):
     texts = set()

@@ -198,9 +198,6 @@ def test_a_generator_of_the_callers_own_is_marked_as_well():
     class Mine(SecureGenerator):
         pass
 
-    for result in (
-        CASES["synthesize_marginals"](rng=Mine()),
-        dp_sgd(rng=Mine()),
-    ):
+    for result in (CASES["synthesize_marginals"](rng=Mine()), dp_sgd(rng=Mine())):
         assert not result.private
         assert all("not private: " in entry.label for entry in result.ledger.history)

@@ -33,8 +33,7 @@ def write(path, records, different=500):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("records", "megabytes"),
-    [(50_000, 200), pytest.param(1_000_000, 500, marks=pytest.mark.slow)],
+    ("records", "megabytes"), [(50_000, 200), pytest.param(1_000_000, 500, marks=pytest.mark.slow)]
 )
 def test_a_huge_ledger_is_reported(tmp_path, records, megabytes):
     write(tmp_path / "ledger.json", records)

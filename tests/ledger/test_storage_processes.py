@@ -154,10 +154,7 @@ def test_threads_saving_one_ledger_to_one_file(path):
 
 def test_a_held_lock_is_waited_for_then_refused(path):
     ledger = ledger_of(1)
-    with (
-        storage.locked(storage.resolve(path), 1.0),
-        pytest.raises(LedgerConflict, match="in use"),
-    ):
+    with storage.locked(storage.resolve(path), 1.0), pytest.raises(LedgerConflict, match="in use"):
         ledger.save(path, timeout=0.05)
     assert not path.exists()
     ledger.save(path)

@@ -188,9 +188,7 @@ def one_after_another(first, second):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "second",
-    [ac.Laplace(5.0), ac.ApproximateDP(0.2, delta=1e-7), ac.Gaussian(8.0)],
-    ids=repr,
+    "second", [ac.Laplace(5.0), ac.ApproximateDP(0.2, delta=1e-7), ac.Gaussian(8.0)], ids=repr
 )
 def test_steps_are_exact_all_the_way_for_mixes(second):
     ledger = one_after_another(ac.PoissonSampled(ac.Gaussian(1.1), 0.05), second)

@@ -131,11 +131,7 @@ def test_curves_bound_the_gaussian(order, q):
 
 
 @settings(max_examples=25)
-@given(
-    epsilon=log_uniform(0.01, 6.0),
-    q=log_uniform(1e-5, 0.9),
-    order=st.integers(2, 40),
-)
+@given(epsilon=log_uniform(0.01, 6.0), q=log_uniform(1e-5, 0.9), order=st.integers(2, 40))
 def test_curves_bound_randomised_response(epsilon, q, order):
     """Also in the direction of adding, where the general theorem's factor 3 is needed."""
     pair = ac.PureDP(epsilon)

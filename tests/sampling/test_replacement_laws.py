@@ -52,10 +52,7 @@ def configurations(seed, count):
 
 
 @pytest.mark.long(keep=1)
-@pytest.mark.parametrize(
-    ("unit", "fine"),
-    [(0.5, False), (0.5, True), (1.0, False), (1.0, True)],
-)
+@pytest.mark.parametrize(("unit", "fine"), [(0.5, False), (0.5, True), (1.0, False), (1.0, True)])
 def test_some_law_is_above_every_pair_of_a_fixed_size(unit, fine):
     q = 0.1
     above = list(profiles(laws_above(Draws((1 - q, q), unit), SPACING, SIZE, fine=fine)))

@@ -7,11 +7,7 @@ import pytest
 from mpmath import mp, mpf
 
 import accountant as ac
-from accountant.sampling import (
-    discrete_gaussian_sum_of_vectors,
-    secure_sum,
-    skellam_sum_of_vectors,
-)
+from accountant.sampling import discrete_gaussian_sum_of_vectors, secure_sum, skellam_sum_of_vectors
 
 
 def divergence(sigma, shift, q, epsilon):

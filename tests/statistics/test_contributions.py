@@ -263,11 +263,7 @@ def test_the_seed_chooses_other_keys():
         ({"max_partitions": 1, "value": "value"}, ac.DomainError, "between"),
         ({"max_partitions": 1, "key": "unit"}, ac.DomainError, "different columns"),
         ({"max_partitions": 1, "unit": 3}, ac.ArgumentTypeError, "unit"),
-        (
-            {"max_partitions": 1, "value": "value", "between": (3, 2)},
-            ac.DomainError,
-            "between",
-        ),
+        ({"max_partitions": 1, "value": "value", "between": (3, 2)}, ac.DomainError, "between"),
         ({"max_partitions": 1, "key": "word"}, ac.ArgumentTypeError, "word"),
     ],
 )

@@ -40,11 +40,7 @@ def test_opening_a_store_once_more_keeps_the_locks_of_this_process(tmp_path):
 def test_nothing_is_left_beside_a_new_file(tmp_path):
     store.open(f"sqlite:///{tmp_path / 'budget.db'}", create=True).close()
     names = {path.name for path in tmp_path.iterdir()}
-    assert names <= {
-        "budget.db",
-        "budget.db-wal",
-        "budget.db-shm",
-    }
+    assert names <= {"budget.db", "budget.db-wal", "budget.db-shm"}
 
 
 def test_paths_are_relative_or_from_the_root(tmp_path, monkeypatch):

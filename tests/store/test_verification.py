@@ -120,7 +120,7 @@ def test_a_cut_tail_is_seen_by_a_head_that_was_kept(path):
     block, kind = body["blocks"][0][0], body["entries"][0][0]
 
     mended = [
-        f"UPDATE accountant_accounts SET held = held - 1 WHERE block = {block} AND kind = {kind}",
+        f"UPDATE accountant_accounts SET held = held - 1 WHERE block = {block} AND kind = {kind}"
     ]
     # Whoever cuts a row and mends what followed from it is not seen from inside.
     assert hands.verified(short, end=end, statements=mended).passed

@@ -138,21 +138,14 @@ def runs(rank, workers, checkpoint):
     yield "sharded, one seed", {"seed": seed, "coins": 7} | sharded
     yield (
         "sharded, ghost noise",
-        {
-            "seed": seed,
-            "noise_generator": torch.Generator().manual_seed(50),
-        }
-        | sharded,
+        {"seed": seed, "noise_generator": torch.Generator().manual_seed(50)} | sharded,
     )
     coarse = MixedPrecisionPolicy(param_dtype=torch.bfloat16)
     yield (
         "sharded, bfloat16",
         {"seed": seed} | sharded | {"wrapped": partial(FSDP2Wrapper, mp_policy=coarse)},
     )
-    yield (
-        "sharded without ghosts",
-        {"seed": seed, "wrapped": FSDP2Wrapper},
-    )
+    yield ("sharded without ghosts", {"seed": seed, "wrapped": FSDP2Wrapper})
     yield "noise alone", {"seed": seed, "zeros": True}
     yield "noise alone, sharded", {"seed": seed, "zeros": True} | sharded
     yield "torch's own", {"seed": seed, "wrapped": DistributedDataParallel}

@@ -88,11 +88,7 @@ def redberg_koskela_wang(
 
     def cost(noise: float) -> float:
         return redberg_koskela_wang_delta(
-            epsilon,
-            noise=noise,
-            regularization=regularization,
-            slope=slope,
-            curvature=curvature,
+            epsilon, noise=noise, regularization=regularization, slope=slope, curvature=curvature
         )
 
     guess = slope * math.sqrt(8.0 * math.log(2.0 / delta) + 4.0 * epsilon) / epsilon

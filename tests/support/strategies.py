@@ -16,10 +16,7 @@ def log_uniform(low: float, high: float, *corners: float) -> st.SearchStrategy[f
 
 sampling_probabilities = log_uniform(1e-9, 1.0, 1e-9, 1e-3, 0.5, 1.0 - 2**-53, 1.0)
 noise_multipliers = log_uniform(0.2, 100.0, 0.2, 0.5, 1.0, 100.0)
-counts = st.one_of(
-    st.sampled_from([1, 2, 10, 10**6, 10**12]),
-    log_uniform(1.0, 1e12).map(round),
-)
+counts = st.one_of(st.sampled_from([1, 2, 10, 10**6, 10**12]), log_uniform(1.0, 1e12).map(round))
 deltas = log_uniform(1e-30, 0.9, 1e-30, 1e-12, 1e-5, 0.5, 0.9)
 epsilons = log_uniform(1e-4, 1e3, 0.0, 1e-4, 1.0, 1000.0)
 target_epsilons = log_uniform(1e-4, 1e3, 1e-4, 1.0, 1000.0)

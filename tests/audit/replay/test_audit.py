@@ -17,9 +17,7 @@ from accountant.learn import (
     SoftmaxRegression,
     train_dp_sgd,
 )
-from accountant.learn import (
-    run as dp_sgd_run,
-)
+from accountant.learn import run as dp_sgd_run
 from accountant.learn.generation import Category, Domain, synthesize_marginals
 from accountant.learn.release import Privatiser
 from accountant.learn.selection import noisy_max

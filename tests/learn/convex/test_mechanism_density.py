@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 from accountant.learn.convex.dominating import normal_profile
-from accountant.learn.convex.losses import (
-    HuberHinge,
-    Logistic,
-    Softmax,
-)
+from accountant.learn.convex.losses import HuberHinge, Logistic, Softmax
 from accountant.learn.convex.mechanism import ObjectivePerturbation, dominating_pair
 from support.convex_densities import (
     CASES,
@@ -111,10 +107,7 @@ def test_softmax_never_exceeds_the_stated_profile(lam, sigma):
     for records in (0, 1, 3):
         x = np.append([1.0], rng.uniform(-1, 1, size=records))
         y = rng.integers(0, 3, size=records + 1)
-        small, large = (
-            softmax_in_the_plane(x[1:], y[1:], lam),
-            softmax_in_the_plane(x, y, lam),
-        )
+        small, large = (softmax_in_the_plane(x[1:], y[1:], lam), softmax_in_the_plane(x, y, lam))
         edge = (1.5 * (records + 1) + 7 * sigma) / lam
         for p, q in ((large, small), (small, large)):
             for epsilon in (0.0, 0.3, 1.0, 3.0):

@@ -11,20 +11,14 @@ import accountant as ac
 from accountant import NeighbouringRelation
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.convex import bolt_on, output
-from accountant.learn.convex.bolt_on import (
-    bolt_on_sgd,
-    permutation_sgd_sensitivity,
-)
+from accountant.learn.convex.bolt_on import bolt_on_sgd, permutation_sgd_sensitivity
 from accountant.learn.convex.dominating import normal_profile
 from accountant.learn.convex.gradient import last_iterate_mu, noisy_gradient_descent
 from accountant.learn.convex.losses import Huber, HuberHinge, Logistic
 from accountant.learn.convex.objective import perturb_objective
 from accountant.learn.convex.output import minimum_sensitivity, perturb_output
 from accountant.learn.convex.rows import clip_rows, project
-from accountant.learn.convex.solvers import (
-    RegularizedRisk,
-    minimize,
-)
+from accountant.learn.convex.solvers import RegularizedRisk, minimize
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import PureDP
 

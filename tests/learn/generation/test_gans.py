@@ -286,10 +286,7 @@ def test_a_budget_refuses_before_training(monkeypatch):
         (lambda t: crowd(t, rng="x"), ArgumentTypeError),
         (lambda t: crowd(t, hidden=(0,)), DomainError),
         (lambda t: train_pate_gan(t, None, delta=1e-5, sigma=1.0), ArgumentTypeError),
-        (
-            lambda t: train_pate_gan(t, DOMAIN, delta=1e-5, sigma=1.0, settings=3),
-            ArgumentTypeError,
-        ),
+        (lambda t: train_pate_gan(t, DOMAIN, delta=1e-5, sigma=1.0, settings=3), ArgumentTypeError),
     ],
 )
 def test_bad_input_is_refused(call, error):

@@ -27,8 +27,7 @@ def test_teachers_answers_have_the_noise_that_is_charged(scale):
         special.ndtr(-2.0 / (math.sqrt(2.0) * scale)),
     )
     agrees(
-        sum(gaussian.is_clear(votes, generator) for _ in range(DRAWS)),
-        special.ndtr(-1.0 / scale),
+        sum(gaussian.is_clear(votes, generator) for _ in range(DRAWS)), special.ndtr(-1.0 / scale)
     )
     laplace = LNMax(scale)
     assert laplace.answer_mechanism.epsilon(0.0) == pytest.approx(2.0 / scale, rel=1e-9)

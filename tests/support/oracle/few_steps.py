@@ -29,9 +29,7 @@ def profile(sigma, shifts, weights, steps, epsilon, width=1e-3):
     if steps * (most - math.log(rest)) > MOST_POINTS * width * epsilon / steps:
         return None
     x = np.linspace(
-        -8.0 * sigma,
-        shifts[-1] + 8.0 * sigma,
-        int((shifts[-1] / sigma + 16.0) * CELLS),
+        -8.0 * sigma, shifts[-1] + 8.0 * sigma, int((shifts[-1] / sigma + 16.0) * CELLS)
     )
     below = np.zeros_like(x)
     loss = np.full_like(x, math.log(rest))

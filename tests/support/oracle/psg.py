@@ -111,10 +111,7 @@ CONTOURS = {
         bent,
         [
             (dict(k=0.4, shift=-0.12), dict(k=0.35, shift=-0.2, tweak=0.93, flavour=1)),
-            (
-                dict(k=0.3, shift=-0.25, tweak=0.8),
-                dict(k=0.25, shift=-0.35, tweak=0.75, flavour=1),
-            ),
+            (dict(k=0.3, shift=-0.25, tweak=0.8), dict(k=0.25, shift=-0.35, tweak=0.75, flavour=1)),
         ],
     ),
 }
