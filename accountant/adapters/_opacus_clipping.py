@@ -19,9 +19,9 @@ _BLOCK = 2**16
 _SQUARES = 1024
 # Relative: what norms, and sums in float64, may be wrong by. Theorem E9 depends on it.
 _MARGIN = 2.0**-12
-# Relative: one rounding to float32 moves two neighbours' sums of N records apart by 2**-23 N. But for
-# a probability below exp(-1000) N is at most 1024 + 2 E, E the expected number: this is the part of
-# the 1024. Theorem E9 depends on it.
+# Relative: one rounding to float32 moves two neighbours' sums of N records apart by 2**-23 N. But
+# for a probability below exp(-1000) N is at most 1024 + 2 E, E the expected number: this is the
+# part of the 1024. Theorem E9 depends on it.
 _ROUNDING = 2.0**-13
 # The part of each expected record. Theorem E9 depends on it.
 _ROUNDING_EACH = 2.0**-22
