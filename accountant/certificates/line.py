@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from accountant._basics.arrays import FloatArray
-from accountant.certificates.rule import Decay, NoLineError, Rule, rounded
-from accountant.certificates.step import Step
+from accountant.certificates.rule import Decay, NoLineError, Rule, Step, rounded
 
 # What is outside the windows, as a share of delta.
 OUTSIDE = math.log(1e-12)

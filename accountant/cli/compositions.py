@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from accountant._basics.display import text_down, text_up
-from accountant._basics.safe_text import shown
+from accountant._basics.display import shown, text_down, text_up
 from accountant.cli.group import Command
 from accountant.cli.options import JSON, STDIN, attach, existing, read_stdin, written
 from accountant.cli.output import as_json as print_json

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from accountant._basics.safe_text import shown
+from accountant._basics.display import shown
 from accountant.cli.output import spell_out
 from accountant.errors import AccountantError, BudgetExceeded, PrecisionError
 

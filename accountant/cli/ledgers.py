@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from accountant._basics.safe_text import shown
+from accountant._basics.display import shown
 from accountant.cli.compositions import brackets, print_epsilons
 from accountant.cli.group import Command, Group
 from accountant.cli.options import JSON, STDIN, existing, read_stdin, written

@@ -13,7 +13,7 @@ from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.ledger import evaluation, filters
 from accountant.ledger.kinds import noise_levels, packets_for
-from accountant.ledger.limits import CANDIDATES, LEVELS, Limits, default_orders
+from accountant.ledger.meters import CANDIDATES, LEVELS, Limits, default_orders
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import mechanism_of
 

@@ -16,8 +16,7 @@ from accountant.errors import AccountantError, UnsupportedError
 from accountant.ledger import basic, evaluation, exact_sums
 from accountant.ledger.basic import BestOf
 from accountant.ledger.kinds import FixedMeter, KindsMeter
-from accountant.ledger.limits import Limits
-from accountant.ledger.meters import Meter, Remaining, unspent, used_part
+from accountant.ledger.meters import Limits, Meter, Remaining, unspent, used_part
 from accountant.ledger.moments import MomentsMeter, divergence
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair

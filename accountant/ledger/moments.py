@@ -15,8 +15,7 @@ from accountant.analyses.moments import is_within, truncated, used
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import PrecisionError, UnsupportedError
 from accountant.ledger import exact_sums
-from accountant.ledger.limits import Limits
-from accountant.ledger.meters import Meter, Remaining, least, unspent, used_part
+from accountant.ledger.meters import Limits, Meter, Remaining, least, unspent, used_part
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair, has_pld
 

@@ -7,8 +7,12 @@ belong to several people.
 """
 
 from accountant.statistics.contributions import bounded_counts, bounded_counts_dask, keyed_hash
-from accountant.statistics.owners import bound_owners
-from accountant.statistics.release import FixedPlan, HistogramRelease, release_histogram
+from accountant.statistics.release import (
+    FixedPlan,
+    HistogramRelease,
+    bound_owners,
+    release_histogram,
+)
 
 __all__ = [
     "FixedPlan",

@@ -10,8 +10,7 @@ from accountant import checks
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.ledger import Accountant, Budget, Remaining
-from accountant.ledger.closed import Uncopied
-from accountant.ledger.history import entry
+from accountant.ledger.history import Uncopied, entry
 from accountant.mechanisms.base import Mechanism
 from accountant.store import addresses, journal, readings, verification
 from accountant.store.access import Access

@@ -9,8 +9,8 @@ import pytest
 
 from accountant.analyses import renyi_conversion
 from accountant.errors import ArgumentTypeError, DomainError
-from accountant.ledger import Accountant, Budget, limits
-from accountant.ledger.limits import CANDIDATES
+from accountant.ledger import Accountant, Budget, meters
+from accountant.ledger.meters import CANDIDATES
 from accountant.mechanisms import Gaussian
 from support.toy_mechanisms import Noise
 
@@ -99,7 +99,7 @@ def test_the_orders_parts_of_delta_add_up_to_no_more_than_there_is(count, monkey
     for k in range(1, 200):
         whole = Budget(2.0, k / 3e6, orders=[20.0 + j for j in range(count)])
         with monkeypatch.context() as patch:
-            patch.setattr(limits, "capacity_lower", noting)
+            patch.setattr(meters, "capacity_lower", noting)
             parts.clear()
             whole.renyi_capacities()
         assert len(parts) == count

@@ -5,7 +5,7 @@ import random
 import mpmath
 import pytest
 
-from accountant.report.attack_table import SampledProfile
+from accountant.report.numbers import SampledProfile
 
 
 def chord(points, epsilon):

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from accountant.report.tone import tone
+from accountant.report.facts import tone
 
 
 @pytest.mark.parametrize(
