@@ -11,8 +11,8 @@ from accountant.ledger.history import Entry
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 from accountant.store import texts
-from accountant.store.addresses import EVERYONE, find, range_of, runs, siblings
 from accountant.store.journal import Transaction
+from accountant.store.texts import EVERYONE, range_of, runs, siblings
 
 # Records of a ledger in one row of the journal.
 _ROW = 4096
@@ -100,7 +100,7 @@ def ledger_of(
 def _new(turn: Transaction, addresses: Sequence[str], budget: Budget | None) -> list[str]:
     """Take the turn; return the addresses that are not there, and refuse another budget."""
     base = turn.database
-    where, values = find(base, addresses)
+    where, values = base.find(addresses)
     groups = sorted({siblings(address) for address in addresses})
     known = (
         "SELECT b.address, g.text FROM accountant_blocks b"

@@ -14,11 +14,11 @@ from accountant.ledger.plans import Watch
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 from accountant.store import decisions, texts
-from accountant.store.addresses import EVERYONE, blocks_of, find, range_of
 from accountant.store.blocks import ledger_of
 from accountant.store.database import Database
 from accountant.store.decisions import Case
 from accountant.store.journal import Head
+from accountant.store.texts import EVERYONE, blocks_of, range_of
 
 # Rows of the journal that are fetched at a time.
 _PAGE = 20_000
@@ -73,7 +73,7 @@ def head(base: Database) -> Head:
 
 def blocks(base: Database, named: Sequence[str] | None) -> list[Block]:
     """Return the named blocks, or all, in the order in which they were made."""
-    where, values = ("true", ()) if named is None else find(base, named)
+    where, values = ("true", ()) if named is None else base.find(named)
     rows = base.execute(
         "SELECT b.id, b.address, g.text, b.relation, b.deltas, b.planned FROM accountant_blocks b"
         f" LEFT JOIN accountant_budgets g ON g.id = b.budget WHERE {where} ORDER BY b.id",

@@ -14,12 +14,12 @@ from accountant import checks
 from accountant.errors import AccountantError, BudgetExceeded
 from accountant.ledger.plans import Watch
 from accountant.relations import NeighbouringRelation
-from accountant.store import addresses, decisions, texts
-from accountant.store.addresses import blocks_of
+from accountant.store import decisions, texts
 from accountant.store.database import Database
 from accountant.store.decisions import Case
 from accountant.store.journal import Chain, Head, is_as_created
 from accountant.store.readings import journal
+from accountant.store.texts import blocks_of
 
 # Faults that are listed; after these they are only counted.
 _LISTED = 20
@@ -211,7 +211,7 @@ class _Replay:
         self._kinds[row] = text
 
     def _block(self, body: Any, *, row: int, **_: Any) -> None:
-        address, budget = addresses.exact(body["address"]), body["budget"]
+        address, budget = texts.address_of(body["address"]), body["budget"]
         _require(address not in self._names, "another address")
         _require(budget is None or budget in self._budgets, "a budget that is there")
         self._names.add(address)
@@ -266,7 +266,7 @@ class _Replay:
     def _require_everyone(self, body: Any) -> None:
         """Refuse a row that leaves out the block of all people, which is the first if it is one."""
         first = next(iter(self._blocks), None)
-        if first is not None and self._blocks[first].address == addresses.EVERYONE:
+        if first is not None and self._blocks[first].address == texts.EVERYONE:
             _require(any(number == first for number in blocks_of(body)), "the block of everyone")
 
     def _hold(self, body: Any, times: int) -> None:
@@ -324,10 +324,10 @@ class _Replay:
         """Name the data sets that have several blocks, one of them under replace-one."""
         several: dict[str, int] = {}
         for block in self._blocks.values():
-            group = addresses.siblings(block.address)
+            group = texts.siblings(block.address)
             several[group] = several.get(group, 0) + 1
         for number, block in self._blocks.items():
-            group = addresses.siblings(block.address)
+            group = texts.siblings(block.address)
             if relations[number] == NeighbouringRelation.REPLACE_ONE.name and several[group] > 1:
                 yield f"{group} has several blocks, and {block.address} is under replace-one"
 
