@@ -1,4 +1,4 @@
-"""Charges, reservations and plans: one turn decides about all blocks of a release; what ends them."""
+"""Charges, reservations, their ends, and plans: one turn decides about all blocks of a release."""
 
 from __future__ import annotations
 
