@@ -19,7 +19,7 @@ _BLOCKS = (
     "SELECT b.id, b.address, g.text, b.relation, b.planned"
     " FROM accountant_blocks b LEFT JOIN accountant_budgets g ON g.id = b.budget WHERE"
 )
-_HELD = (
+HELD = (
     "SELECT a.block, a.kind, a.held, k.text FROM accountant_blocks b"
     " JOIN accountant_accounts a ON a.block = b.id JOIN accountant_kinds k ON k.id = a.kind"
     " WHERE a.held > 0 AND"
@@ -88,7 +88,7 @@ def state(turn: Transaction, request: Request) -> State:
     earlier, blocks, held = turn.open(
         ("SELECT seq, action, body FROM accountant_journal WHERE key = ?", (request.key,)),
         (f"{_BLOCKS} {where} ORDER BY b.id", values),
-        (f"{_HELD} ({where}) ORDER BY 1, 2", values),
+        (f"{HELD} ({where}) ORDER BY 1, 2", values),
     )
     found: dict[int, tuple[tuple[int, int], ...]] = {}
     kinds: dict[int, str] = {}
@@ -157,12 +157,9 @@ def refuse(turn: Transaction, request: Request, found: State, block: Held) -> in
 
 
 def kind_of(turn: Transaction, mechanism: Mechanism, found: State) -> int:
-    """Return the number of a kind, which is entered if the store has not seen it."""
+    """Return the number of a mechanism, a new one where there is none."""
     number = found.number(mechanism)
-    if number is not None:
-        return number
-    text = texts.text_of_mechanism(mechanism)
-    return turn.enter("kinds", "kind", text, mechanism=json.loads(text))
+    return turn.number_of(texts.text_of_mechanism(mechanism)) if number is None else number
 
 
 def contents(request: Request, found: State, kind: int) -> dict[str, Any]:

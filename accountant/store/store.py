@@ -10,7 +10,7 @@ from accountant import checks
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.ledger import Accountant, Budget, Remaining
-from accountant.ledger.history import Uncopied, entry
+from accountant.ledger.history import Entry, Uncopied, entry
 from accountant.mechanisms.base import Mechanism
 from accountant.store import journal, readings, texts, verification
 from accountant.store.blocks import add, take_up
@@ -177,6 +177,7 @@ class Store(Access, Uncopied):
             raise made.refused
         return planned
 
+    @to_nearest
     def charge(
         self,
         blocks: str | Iterable[str],
@@ -213,8 +214,9 @@ class Store(Access, Uncopied):
         UnsupportedError, DomainError, ArgumentTypeError
             As for ``compose``; a block that is not there.
         """
-        return self._decided(blocks, mechanism, count, label, time, key, None)
+        return self._decided(blocks, entry(mechanism, count, label, time), key)
 
+    @to_nearest
     def reserve(
         self,
         blocks: str | Iterable[str],
@@ -234,7 +236,7 @@ class Store(Access, Uncopied):
         given back, it raises LedgerConflict.
         """
         seconds = checks.number(_LEASE, lease)
-        return self._decided(blocks, mechanism, count, label, time, key, seconds)
+        return self._decided(blocks, entry(mechanism, count, label, time), key, seconds)
 
     @to_nearest
     def commit(self, key: str, count: int | None = None) -> int:
@@ -270,7 +272,7 @@ class Store(Access, Uncopied):
     def remaining(self, address: str) -> Remaining:
         """Return what a block has left, in the unit of its filter."""
         where = texts.address_of(address)
-        return self._read(lambda base: readings.remaining(base, where))
+        return self._read(lambda base: readings.known(base, (where,))[0].remaining())
 
     @to_nearest
     def affordable(self, blocks: str | Iterable[str], mechanism: Mechanism) -> int:
@@ -294,21 +296,13 @@ class Store(Access, Uncopied):
         checks.instance("head", head, (Head, type(None)), "a Head or None")
         return self._read(lambda base: verification.verify(base, self._chain, self._identity, head))
 
-    @to_nearest
     def _decided(
-        self,
-        blocks: str | Iterable[str],
-        mechanism: Mechanism,
-        count: int,
-        label: str | None,
-        time: float | None,
-        key: str | None,
-        lease: float | None,
+        self, blocks: str | Iterable[str], item: Entry, key: str | None, lease: float | None = None
     ) -> Receipt:
         token = secrets.token_hex(12) if key is None else texts.token(key)
         request = Request(
             texts.named(blocks),
-            entry(mechanism, count, label, time),
+            item,
             token,
             None if lease is None else round(lease * 1e6),
             by="" if key is None else secrets.token_hex(8),
