@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from accountant import checks
 from accountant._basics.rounding import fraction_up
@@ -15,7 +15,7 @@ from accountant.analyses.renyi_conversion import capacity_lower
 from accountant.errors import DomainError, UnsupportedError
 from accountant.ledger import exact_sums
 from accountant.mechanisms.base import Mechanism
-from accountant.search import bisect
+from accountant.search import bisect, narrow
 
 # Budgets that are neither ε nor δ: what is added up, and the letter of its limit.
 LEVELS = {"zcdp": "ρ", "gdp": "μ"}
@@ -118,6 +118,9 @@ class Remaining(NamedTuple):
     fraction: float
 
 
+Row: TypeAlias = tuple[float, float, float, str]
+
+
 class Meter(ABC):
     """A vector of exact sums, all starting at zero."""
 
@@ -215,6 +218,18 @@ def unspent(used: float) -> float:
     return max(0.0, math.nextafter(1.0 - used, 0.0)) if used > 0.0 else 1.0
 
 
+def described(spent: int, capacity: int, unit: str) -> Row:
+    """Return the used part of an exact capacity, both in doubles, and the unit."""
+    used = used_part(spent, capacity)
+    return used, exact_sums.to_float_up(spent), exact_sums.to_float_down(capacity), unit
+
+
+def left_of(row: Row) -> Remaining:
+    """Describe what is left of a row that :func:`described` made."""
+    used, spent, capacity, unit = row
+    return Remaining(spent, capacity, unit, unspent(used))
+
+
 def largest(admits: Any) -> int:
     """Return the largest count in [0, 2**53] that is admitted; admission is monotone."""
     low, high = 0, 1
@@ -233,8 +248,4 @@ def least(fits: Callable[[float], bool]) -> float:
         high *= 2.0
         if high > 2.0**20:
             return math.inf
-    low = 0.5 * high if high > 2.0**-20 else 0.0
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return high
+    return narrow(fits, high, 0.5 * high if high > 2.0**-20 else 0.0, 40)[0]
