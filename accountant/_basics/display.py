@@ -25,6 +25,16 @@ def json_value(value: object) -> Any:
     return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def plain(value: float) -> str:
+    """Write a given number with the fewest digits that restore it, as in 1e-5."""
+    return repr(value).replace("e-0", "e-").removesuffix(".0")
+
+
+def percent(value: float) -> str:
+    """Write a share as per cent, rounded up."""
+    return f"{text_up(min(100.0 * value * (1.0 + 2.0**-50), 100.0), 3)} %"
+
+
 def _text(value: float, digits: int, rounding: str) -> str:
     # create_decimal takes the double's exact value, so this rounds once. The exponents' range must
     # hold every double, subnormals and all, or the rounding would be to the range's edge.

@@ -32,12 +32,8 @@ class Search:
         self, steps: list[Step], epsilon: float, delta: float, *, remove: bool, share: float
     ) -> None:
         self.share, self.grid = math.log(share), GRID
-        self.steps, self.remove, self.epsilon, self.log_delta = (
-            steps,
-            remove,
-            epsilon,
-            math.log(delta),
-        )
+        self.steps, self.remove = steps, remove
+        self.epsilon, self.log_delta = epsilon, math.log(delta)
         self.plain = [step for step in steps if step.is_plain]
         self.precision = sum(step.count / step.sigma**2 * step.furthest**2 for step in self.plain)
         self.rules: list[Any] = []

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
 from accountant import checks
+from accountant._basics.display import plain
 from accountant._basics.rounding import fraction_up
 from accountant.analyses.renyi_conversion import capacity_lower
 from accountant.errors import DomainError, UnsupportedError
@@ -40,8 +41,8 @@ class Limits:
     def words(self) -> str:
         """The limit in its own unit: ε and δ, pure ε, ρ or μ."""
         if self.level is not None:
-            return f"{LEVELS[self.filter]} = {_plain(self.level)}"
-        return f"ε = {_plain(self.epsilon)} at δ = {_plain(self.delta)}"
+            return f"{LEVELS[self.filter]} = {plain(self.level).removesuffix('.0')}"
+        return f"ε = {plain(self.epsilon).removesuffix('.0')} at δ = {plain(self.delta)}"
 
     @property
     def limit(self) -> tuple[str, float]:
@@ -92,10 +93,6 @@ def default_orders(epsilon: float, delta: float) -> tuple[float, ...]:
     three = tuple(1.0 + share * (order - 1.0) for share in (1.0, 0.8, 0.6))
     part = math.nextafter(delta / 3.0, 0.0)
     return three if max(capacity_lower(a, epsilon, part) for a in three) > 0.0 else three[:1]
-
-
-def _plain(value: float) -> str:
-    return repr(value).replace("e-0", "e-").removesuffix(".0")
 
 
 class Remaining(NamedTuple):
