@@ -89,11 +89,9 @@ class SamplerTable:
 
     def plot(self, path: Path | str) -> None:
         """Save a picture of the brackets; needs matplotlib (the ``plot`` extra)."""
-        from pathlib import Path as AnyPath
-
         from accountant import plots
 
-        plots.save(plots.samplers(self), AnyPath(path))
+        plots.save(plots.samplers(self), Path(path))
 
 
 def _samplers(n: int, batch: int, epochs: int) -> dict[str, Callable[..., Sampler]]:

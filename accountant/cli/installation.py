@@ -19,7 +19,7 @@ from accountant.cli.options import JSON
 from accountant.cli.output import as_json as print_json
 from accountant.cli.output import print_table
 from accountant.errors import DomainError
-from accountant.selftest import Check
+from accountant.selftest import Check, checks
 
 # Written by `make -C web ship`; the full CI makes it once more and compares.
 PAGE = Path(__file__).with_name("page.html")
@@ -142,8 +142,6 @@ def doctor(as_json: bool) -> int:
     Some hundred answers are compared with enclosures that another program computed in ball
     arithmetic. Takes a few seconds; exits with 1 if anything is wrong.
     """
-    from accountant.selftest import checks
-
     found = list(checks())
     sound = not any(check.faults for check in found)
     versions = _versions()

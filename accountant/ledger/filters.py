@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
+from accountant.calibration.subsampled_gaussian import calibrate_sigma
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import AccountantError, UnsupportedError
 from accountant.ledger import basic, evaluation, exact_sums
@@ -18,6 +19,7 @@ from accountant.ledger.basic import BestOf
 from accountant.ledger.kinds import FixedMeter, KindsMeter
 from accountant.ledger.meters import Limits, Meter, Remaining, described, left_of
 from accountant.ledger.moments import MomentsMeter, divergence
+from accountant.mechanisms import GDP, Gaussian
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair
 from accountant.search import narrow
@@ -93,8 +95,6 @@ class GaussianMeter(Meter):
     """The sum of μ² (Theorem L5)."""
 
     def __init__(self, budget: Limits) -> None:
-        from accountant.calibration import calibrate_sigma
-
         super().__init__(1)
         # The certified ε of one Gaussian release at this σ is within the budget.
         self._target = budget.epsilon, budget.delta
@@ -119,8 +119,6 @@ class GaussianMeter(Meter):
 
     def epsilon_of(self, sums: Sequence[int]) -> float:
         """Return the ε of one Gaussian release with the sum of μ²."""
-        from accountant.mechanisms import GDP
-
         square = exact_sums.to_float_up(sums[0])
         mu = math.nextafter(math.sqrt(square), math.inf)
         return GDP(mu).epsilon(self._target[1]) if 0.0 < mu < math.inf else mu
@@ -252,9 +250,6 @@ def squared_mu_beside(
     The product of the menu's pairs and one Gaussian pair is composed exactly; its profile grows
     with μ, so the largest μ is searched for, and the last composition that fits counts.
     """
-    from accountant.calibration import calibrate_sigma
-    from accountant.mechanisms import Gaussian
-
     relation = menu[0][0].relation
 
     def fits(sigma: float | None) -> bool:

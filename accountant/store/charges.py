@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from accountant.errors import BudgetExceeded, DomainError, LedgerConflict, UnsupportedError
+from accountant.errors import DomainError, LedgerConflict, UnsupportedError
 from accountant.ledger.history import Entry
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
@@ -303,14 +303,9 @@ def _fresh(found: State, block: Held) -> Case:
 
 def _plannable(case: Case, item: Entry, most: bool) -> int:
     """Return how many of the releases a budget allows beside a plan; 0 for fewer than asked."""
-    watch = decisions.watch(case)
     if most:
-        return watch.plannable(item.mechanism)
-    try:
-        watch.plan([(item.mechanism, item.count)])
-    except BudgetExceeded:
-        return 0
-    return item.count
+        return decisions.watch(case).plannable(item.mechanism)
+    return item.count if decisions.can_plan(case, ((item.mechanism, item.count),)) else 0
 
 
 def settle(turn: Transaction, key: str, used: int | None) -> int:

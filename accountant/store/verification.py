@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from accountant import checks
-from accountant.errors import AccountantError, BudgetExceeded
-from accountant.ledger.plans import Watch
+from accountant.errors import AccountantError
 from accountant.relations import NeighbouringRelation
 from accountant.store import decisions, texts
 from accountant.store.database import Database
@@ -292,7 +291,7 @@ class _Replay:
                 continue
             budget = self._budgets[block.budget]
             menu = decisions.menu_of(texts.compact(block.planned), self._kinds)
-            if menu and not _plannable(budget, menu):
+            if menu and not decisions.can_plan(Case(budget, (), ()), menu):
                 yield f"block {block.address} has a plan beyond its budget"
             if block.held == block.taken and not block.peaks:
                 continue  # what a ledger brought in is taken whatever it costs
@@ -338,14 +337,6 @@ def _all_fit(peaks: list[dict[int, int]], fits: Callable[[dict[int, int]], bool]
         return True
     middle = len(peaks) // 2
     return bool(middle) and _all_fit(peaks[:middle], fits) and _all_fit(peaks[middle:], fits)
-
-
-def _plannable(budget: str, menu: decisions.Counts) -> bool:
-    try:
-        Watch(texts.budget_of(budget)).plan(menu)
-    except BudgetExceeded:
-        return False
-    return True
 
 
 def _require(true: bool, what: str) -> None:
