@@ -214,15 +214,7 @@ def _find(name: str) -> codecs.CodecInfo | None:
     if name != ASCII:
         return None
     real = codecs.lookup("ascii")
-    return codecs.CodecInfo(
-        real.encode,
-        real.decode,
-        real.streamreader,
-        real.streamwriter,
-        real.incrementalencoder,
-        real.incrementaldecoder,
-        ASCII,
-    )
+    return codecs.CodecInfo(*real, real.incrementalencoder, real.incrementaldecoder, ASCII)
 
 
 codecs.register(_find)
