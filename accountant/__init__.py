@@ -78,37 +78,14 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Loaded when first used, so that importing the package stays light.
+# Loaded when first used, so that importing the package stays light; all else of ``__all__`` that is
+# not imported above is one of the mechanisms.
 _LATER = {
     "accountant.certificates": ("Certificate", "certificate"),
     "accountant.compare": ("compare_samplers",),
     "accountant.composition": ("Composition", "parallel"),
     "accountant.derived": ("BestOfPoissonRuns", "BestOfRuns", "ShuffleModel"),
     "accountant.ledger": ("Accountant", "Budget", "IndividualFilter", "Ledger", "Odometer"),
-    "accountant.mechanisms": (
-        "GDP",
-        "ZCDP",
-        "AboveThreshold",
-        "ApproximateDP",
-        "DiscreteGaussian",
-        "DiscreteGaussianSum",
-        "DiscreteGaussianVector",
-        "DiscreteLaplace",
-        "DominatingPMFs",
-        "ExponentialMechanism",
-        "Gaussian",
-        "Laplace",
-        "LossDistribution",
-        "Mechanism",
-        "MixtureOfGaussians",
-        "PureDP",
-        "RandomizedResponse",
-        "RenyiCurve",
-        "ReportNoisyMax",
-        "Skellam",
-        "SparseHistogram",
-        "TruncatedCDP",
-    ),
     "accountant.sampling.poisson": ("PoissonSampled",),
     "accountant.calibration.any_mechanism": ("calibrate",),
     "accountant.calibration.threshold": ("smallest_threshold",),
@@ -194,8 +171,9 @@ if not TYPE_CHECKING:  # where every name is imported above, so that a misspelt 
     def __getattr__(name: str) -> object:
         if name in _PACKAGES:
             return import_module(f"accountant.{name}")
-        if name in _HOME:
-            found = globals()[name] = getattr(import_module(_HOME[name]), name)
+        if name in __all__:
+            home = import_module(_HOME.get(name, "accountant.mechanisms"))
+            found = globals()[name] = getattr(home, name)
             return found
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from accountant import checks
 from accountant.bounds import Bounds
 from accountant.checks import Argument, Checked
+from accountant.errors import DomainError
 
 # Between chunks Python sees signals, so an interrupt does not wait for the whole array.
 CHUNK = 64
@@ -35,6 +36,29 @@ def each_bounds(argument: Argument, value: object, ask: Callable[[float], Bounds
     brackets = [ask(number) for number in checked.reshape(-1).tolist()]
     ends = np.array([tuple(each) for each in brackets], dtype=np.float64).reshape(-1, 2)
     return Bounds(ends[:, 0].reshape(checked.shape), ends[:, 1].reshape(checked.shape))
+
+
+def common_shape(names: Sequence[str], values: Sequence[Checked]) -> tuple[int, ...]:
+    """Return the shape to which the values broadcast; ``()`` when all are scalars."""
+    shapes = [np.shape(value) for value in values]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        listing = ", ".join(f"{name} {shape}" for name, shape in zip(names, shapes, strict=True))
+        raise DomainError(
+            f"array arguments must broadcast to one shape; got shapes {listing}."
+            " Insert axes of length 1, as in x[:, None]"
+        ) from None
+
+
+def workers(value: object) -> int:
+    """Check a number of threads; None means one, the calling thread."""
+    return 1 if value is None else checks.whole(_WORKERS, value)
+
+
+_WORKERS = Argument(
+    "workers", "None or an integer >= 1", lambda x: x >= 1, "It is a number of threads"
+)
 
 
 def flatten(shape: tuple[int, ...], values: Sequence[Checked]) -> list[NDArray[np.float64]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -88,49 +89,37 @@ class SamplerTable:
 
     def plot(self, path: Path | str) -> None:
         """Save a picture of the brackets; needs matplotlib (the ``plot`` extra)."""
-        from pathlib import Path as AnyPath
-
         from accountant import plots
 
-        plots.save(plots.samplers(self), AnyPath(path))
+        plots.save(plots.samplers(self), Path(path))
 
 
-def _samplers(n: int, batch: int, epochs: int) -> dict[str, Callable[[], Sampler]]:
+def _samplers(n: int, batch: int, epochs: int) -> dict[str, Callable[..., Sampler]]:
     per_epoch = -(-n // batch)
     steps = epochs * per_epoch
     q = ratio_up(batch, n)
     cap = batch + math.ceil(6.0 * math.sqrt(batch))
-    return {
-        "poisson": lambda: PoissonSampler(dataset_size=n, sampling_probability=q, steps=steps),
-        "truncated poisson": lambda: TruncatedPoissonSampler(
-            dataset_size=n, sampling_probability=q, cap=cap, steps=steps
+    found: dict[str, Callable[..., Sampler]] = {
+        "poisson": partial(PoissonSampler, dataset_size=n, sampling_probability=q, steps=steps),
+        "truncated poisson": partial(
+            TruncatedPoissonSampler, dataset_size=n, sampling_probability=q, cap=cap, steps=steps
         ),
-        "random allocation": lambda: RandomAllocation(
-            dataset_size=n, steps_per_epoch=per_epoch, epochs=epochs
+        "random allocation": partial(
+            RandomAllocation, dataset_size=n, steps_per_epoch=per_epoch, epochs=epochs
         ),
-        "with replacement": lambda: WithReplacementSampler(
-            dataset_size=n, batch_size=batch, steps=steps
+        "with replacement": partial(
+            WithReplacementSampler, dataset_size=n, batch_size=batch, steps=steps
         ),
-        "full batch": lambda: FullBatch(dataset_size=n, steps=epochs),
-        "cyclic": lambda: CyclicBatches(dataset_size=n, batch_size=batch, epochs=epochs),
-        "shuffled": lambda: ShuffledBatches(dataset_size=n, batch_size=batch, epochs=epochs),
-        "fixed size": lambda: FixedSizeSampler(dataset_size=n, batch_size=batch, steps=steps),
-        "poisson, replace-one": lambda: PoissonSampler(
-            dataset_size=n, sampling_probability=q, steps=steps, relation=_REPLACE_ONE
-        ),
-        "with replacement, replace-one": lambda: WithReplacementSampler(
-            dataset_size=n, batch_size=batch, steps=steps, relation=_REPLACE_ONE
-        ),
-        "cyclic, replace-one": lambda: CyclicBatches(
-            dataset_size=n, batch_size=batch, epochs=epochs, relation=_REPLACE_ONE
-        ),
-        "shuffled, replace-one": lambda: ShuffledBatches(
-            dataset_size=n, batch_size=batch, epochs=epochs, relation=_REPLACE_ONE
-        ),
+        "full batch": partial(FullBatch, dataset_size=n, steps=epochs),
+        "cyclic": partial(CyclicBatches, dataset_size=n, batch_size=batch, epochs=epochs),
+        "shuffled": partial(ShuffledBatches, dataset_size=n, batch_size=batch, epochs=epochs),
+        "fixed size": partial(FixedSizeSampler, dataset_size=n, batch_size=batch, steps=steps),
     }
+    for name in ("poisson", "with replacement", "cyclic", "shuffled"):
+        found[f"{name}, replace-one"] = partial(found[name], relation=_REPLACE_ONE)
+    return found
 
 
-# The names that compare_samplers knows, in the order of its rows.
 SAMPLERS = tuple(_samplers(1, 1, 1))
 
 

@@ -50,6 +50,10 @@ class PrecisionError(AccountantError, ArithmeticError):
 class BudgetExceeded(AccountantError):  # noqa: N818 (a refusal, not a malfunction)
     """A charge would exceed a privacy budget; nothing was charged."""
 
+    def as_dict(self) -> dict[str, object]:
+        """Return what the refusal says, for JSON."""
+        return {"refused": str(self)}
+
 
 class LedgerError(AccountantError, ValueError):
     """A ledger file is damaged, unknown or of another version; nothing was read or recorded."""

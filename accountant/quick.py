@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant import checks
+from accountant import broadcasting, checks
 from accountant.analyses import contour, rdp, user_level
 from accountant.bounds import Bounds
 from accountant.calibration.subsampled_gaussian import calibrate_q, calibrate_sigma, calibrate_steps
@@ -388,11 +388,11 @@ def _answer(
         argument.name: checks.real(argument, value),
     }
     records = checks.count(checks.USER_RECORDS, user_records)
-    threads = checks.workers(workers)
+    threads = broadcasting.workers(workers)
     if type(records) is not float or records > 1.0:
         arguments["user_records"] = records
         single, each = of_user, partial(user_level.each, of_user)
     values = list(arguments.values())
     if all(type(checked) is float for checked in values):
         return single(*values)
-    return each(checks.common_shape(list(arguments), values), *values, threads)
+    return each(broadcasting.common_shape(list(arguments), values), *values, threads)

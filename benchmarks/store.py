@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import accountant as ac
 from accountant import store
 from accountant.ledger import Budget
-from accountant.store.addresses import runs
 from accountant.store.journal import Transaction
+from accountant.store.texts import runs
 from support import postgres
 
 STEP = ac.PoissonSampled(ac.Gaussian(50.0), 1e-6)

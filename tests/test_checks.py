@@ -8,7 +8,7 @@ import pytest
 
 import accountant as ac
 from accountant import checks
-from accountant.checks.domains import shown
+from accountant.checks import shown
 
 GOOD = {"q": 0.01, "sigma": 1.0, "steps": 1000, "delta": 1e-5, "epsilon": 1.0, "orders": 2.0}
 GOOD |= {"target_eps": 1.0}

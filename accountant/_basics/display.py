@@ -1,6 +1,7 @@
 """Shortens numbers for display without leaving the safe side."""
 
 import math
+import unicodedata
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
@@ -24,6 +25,16 @@ def json_value(value: object) -> Any:
     return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def plain(value: float) -> str:
+    """Write a given number with the fewest digits that restore it, as in 1e-5."""
+    return repr(value).replace("e-0", "e-").removesuffix(".0")
+
+
+def percent(value: float) -> str:
+    """Write a share as per cent, rounded up."""
+    return f"{text_up(min(100.0 * value * (1.0 + 2.0**-50), 100.0), 3)} %"
+
+
 def _text(value: float, digits: int, rounding: str) -> str:
     # create_decimal takes the double's exact value, so this rounds once. The exponents' range must
     # hold every double, subnormals and all, or the rounding would be to the range's edge.
@@ -39,3 +50,37 @@ def _text(value: float, digits: int, rounding: str) -> str:
     mantissa, exponent = f"{number:e}".split("e")
     mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
     return f"{mantissa}e{int(exponent):+03d}"
+
+
+# Characters that turn the direction of what follows, and so can hide it.
+_TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+# Controls (escape sequences of a terminal begin with one), lone surrogates, line separators.
+_HIDDEN = frozenset(("Cc", "Cs", "Zl", "Zp"))
+
+
+def shown(text: str, longest: int | None = None) -> str:
+    r"""Return ``text`` on one line, with what must not reach a page or a terminal replaced.
+
+    Parameters
+    ----------
+    text : str
+        Anything.
+    longest : int, optional
+        More characters than this are cut off, and an ellipsis says so.
+
+    Returns
+    -------
+    str
+        Printable, and encodable as UTF-8.
+
+    Examples
+    --------
+    >>> shown("two\nlines"), shown("abcdef", 4)
+    ('two lines', 'abc…')
+    """
+    if longest is not None and len(text) > longest:
+        text = text[: longest - 1] + "…"
+    line = " ".join(text.split())
+    return "".join(
+        "\ufffd" if unicodedata.category(c) in _HIDDEN or c in _TURNING else c for c in line
+    )

@@ -11,6 +11,7 @@ import os
 import stat
 import struct
 import sys
+import threading
 import time
 from importlib import import_module
 from pathlib import Path
@@ -268,3 +269,21 @@ def require_unpacked(
             f"{path} is too large: its arrays have {size} bytes unpacked, and at most {limit} are"
             " read. Keep fewer records or columns in it, or train from Python on arrays you loaded"
         )
+
+
+class ModuleLock:
+    """For what a module keeps as long as the process lives; used by ``with``."""
+
+    def __init__(self) -> None:
+        self._fresh()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._fresh)
+
+    def _fresh(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()

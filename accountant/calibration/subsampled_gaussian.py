@@ -14,7 +14,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant import checks
+from accountant import broadcasting, checks
 from accountant._core import answers as core
 from accountant.analyses import user_level
 from accountant.broadcasting import flatten, run_tasks
@@ -263,9 +263,9 @@ def _solve(
     dtype: type,
 ) -> Any:
     arguments["user_records"] = checks.count(checks.USER_RECORDS, user_records)
-    threads = checks.workers(workers)
+    threads = broadcasting.workers(workers)
     values = list(arguments.values())
-    shape = checks.common_shape(list(arguments), values)
+    shape = broadcasting.common_shape(list(arguments), values)
     if shape == ():
         return problem(*values)
     rows = [row.tolist() for row in flatten(shape, values)]

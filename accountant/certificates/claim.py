@@ -15,8 +15,7 @@ from accountant._basics.rounding import U
 from accountant.certificates.grid import find_grid
 from accountant.certificates.line import Search
 from accountant.certificates.rare import find_rare_line
-from accountant.certificates.rule import NoLineError
-from accountant.certificates.step import Step
+from accountant.certificates.rule import NoLineError, Step
 from accountant.checks import Scalar
 from accountant.composition import composed
 from accountant.environment import to_nearest

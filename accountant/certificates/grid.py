@@ -16,6 +16,7 @@ import numpy as np
 from accountant._basics.arrays import FloatArray
 from accountant.analyses.pld.spacings import common_spacing
 from accountant.pairs.base import DominatingPair, Parts, has_pld
+from accountant.search import narrow
 
 # What a transform leaves where there is no mass, relative to the largest one.
 NOISE = 1e-14
@@ -295,10 +296,8 @@ def _epsilon(parts: Parts, knots: Knots, tilt: float, epsilon: float, delta: flo
     law = composed(parts, knots, tilt)
     target = delta * (1.0 - 1e-7 - min(ROUNDING * sum(n for _, n in parts), 0.1))
     low, high = epsilon, epsilon + max(0.01 * epsilon, 1e-3 if epsilon == 0.0 else 0.0)
-    if not profile(law, knots, tilt, high) <= target:
-        return None
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        inside = profile(law, knots, tilt, middle) <= target
-        low, high = (low, middle) if inside else (middle, high)
-    return high
+
+    def holds(at: float) -> bool:
+        return profile(law, knots, tilt, at) <= target
+
+    return narrow(holds, high, low, 60)[0] if holds(high) else None

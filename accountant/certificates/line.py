@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from accountant._basics.arrays import FloatArray
-from accountant.certificates.rule import Decay, NoLineError, Rule, rounded
-from accountant.certificates.step import Step
+from accountant.certificates.rule import Decay, NoLineError, Rule, Step, rounded
 
 # What is outside the windows, as a share of delta.
 OUTSIDE = math.log(1e-12)
@@ -33,12 +32,8 @@ class Search:
         self, steps: list[Step], epsilon: float, delta: float, *, remove: bool, share: float
     ) -> None:
         self.share, self.grid = math.log(share), GRID
-        self.steps, self.remove, self.epsilon, self.log_delta = (
-            steps,
-            remove,
-            epsilon,
-            math.log(delta),
-        )
+        self.steps, self.remove = steps, remove
+        self.epsilon, self.log_delta = epsilon, math.log(delta)
         self.plain = [step for step in steps if step.is_plain]
         self.precision = sum(step.count / step.sigma**2 * step.furthest**2 for step in self.plain)
         self.rules: list[Any] = []

@@ -11,8 +11,7 @@ from scipy.special import erfc, log_ndtr
 
 from accountant._basics.arrays import FloatArray
 from accountant.certificates.line import MOST_ORDERS, Search
-from accountant.certificates.rule import NoLineError, Rule, rounded
-from accountant.certificates.step import LARGE, Step, log_sum
+from accountant.certificates.rule import LARGE, NoLineError, Rule, Step, log_sum, rounded
 
 
 class Labelled(Rule):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ import click
 from accountant import quick
 from accountant._basics.display import text_down, text_up
 from accountant.cli.group import Command
-from accountant.cli.options import SAMPLING, Sampling, attach, written
-from accountant.cli.output import answer, given, print_table, progress
+from accountant.cli.options import JSON, SAMPLING, Sampling, attach, written
+from accountant.cli.output import answer, given, print_table, progress, stream_table
+from accountant.cli.output import as_json as print_json
 from accountant.errors import PrecisionError
 
 RUN = "--batch-size 256 --dataset-size 60000 --epochs 60"
@@ -204,4 +206,58 @@ def curve(
         click.echo(f"saved {plot}")
 
 
-COMMANDS = (epsilon, delta, sigma, steps, q, curve)
+# Of the columns of `samplers`: the longest name of a sampler and of a relation, five digits.
+_WIDTHS = (31, 13, 8, 8, 7)
+_WORDS = frozenset((0, 1, 4))
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        (
+            "accountant samplers --dataset-size 1000 --batch-size 100 --epochs 2 --sigma 1"
+            " --delta 1e-5 --sampler poisson --sampler shuffled"
+        ),
+    ),
+)
+@click.option("--dataset-size", type=int, required=True, help="Number of records.")
+@click.option("--batch-size", type=int, required=True, help="Batch size, expected or exact.")
+@click.option("--epochs", type=int, required=True, help="Passes over the data.")
+@click.option("--sigma", type=float, required=True, help="Noise multiplier.")
+@click.option("--delta", type=float, required=True, help="δ, e.g. 1e-5.")
+@click.option("--sampler", "names", multiple=True, help="Only this one; may be repeated.")
+@click.option("--plot", type=written(), help="Save a picture.")
+@JSON
+def samplers(names: tuple[str, ...], plot: Path | None, as_json: bool, **run: Any) -> None:
+    """Print ε of one run under every sampler, each with its own relation.
+
+    An account for Poisson sampling is wrong for batches that were shuffled: this shows by how much.
+    """
+    from accountant.compare import SAMPLERS, SamplerRow, SamplerTable, compare_samplers
+
+    chosen = names or SAMPLERS
+    sizes = run["dataset_size"], run["batch_size"], run["epochs"], run["sigma"], run["delta"]
+    with progress("samplers", len(chosen)) as advance:
+        show: Callable[[Sequence[str]], None] | None = None
+
+        def on_row(row: SamplerRow) -> None:
+            nonlocal show
+            if not as_json:
+                # Not before the first row: a question that is refused prints no headings.
+                show = show or stream_table(SamplerTable.HEADINGS, _WIDTHS, left=_WORDS)
+                show(row.cells())
+            advance()
+
+        table = compare_samplers(*sizes, samplers=chosen, on_row=on_row)
+    if plot is not None:
+        table.plot(plot)
+    if as_json:
+        rows = [row._asdict() | {"relation": row.relation.name.lower()} for row in table.rows]
+        print_json(run | {"rows": rows})
+        return
+    click.echo("Rows of different relations answer different questions; every ≤ is certified.")
+    if plot is not None:
+        click.echo(f"saved {plot}")
+
+
+COMMANDS = (samplers, epsilon, delta, sigma, steps, q, curve)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from accountant._basics.safe_text import shown
+from accountant._basics.display import shown
 from accountant.cli.output import spell_out
 from accountant.errors import AccountantError, BudgetExceeded, PrecisionError
 
@@ -57,9 +57,7 @@ class Command(click.Command):
         """Write the examples, one a line and never wrapped, so that they can be copied."""
         super().format_epilog(ctx, formatter)
         if self.examples:
-            with formatter.section("Examples"):
-                for line in self.examples:
-                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+            _write_examples(formatter, self.examples)
 
 
 def named_options(message: str, command: Command) -> str:
@@ -108,9 +106,7 @@ class Group(click.Group):
         for heading, rows in self._listed():
             with formatter.section(heading):
                 formatter.write_dl(rows)
-        with formatter.section("Examples"):
-            for line in self.examples:
-                formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+        _write_examples(formatter, self.examples)
 
     def _listed(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         rest = tuple(sorted(set(self.commands) - {n for ns in self.sections.values() for n in ns}))
@@ -155,6 +151,12 @@ class Group(click.Group):
         except Exception as error:
             code = _defect(error)
         sys.exit(code if isinstance(code, int) else ANSWERED)
+
+
+def _write_examples(formatter: click.HelpFormatter, examples: tuple[str, ...]) -> None:
+    with formatter.section("Examples"):
+        for line in examples:
+            formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
 
 def _complain(message: str, code: int) -> int:

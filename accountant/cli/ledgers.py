@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from accountant._basics.safe_text import shown
-from accountant.cli.compositions import brackets, print_epsilons
+from accountant._basics.display import shown, text_down, text_up
 from accountant.cli.group import Command, Group
-from accountant.cli.options import JSON, STDIN, existing, read_stdin, written
+from accountant.cli.options import JSON, STDIN, attach, existing, read_stdin, written
 from accountant.cli.output import as_json as print_json
-from accountant.cli.output import counted, print_table, say
+from accountant.cli.output import counted, print_table, progress, refusals, say
 from accountant.cli.releases import (
     AS_MANY,
     COUNT,
     LABEL,
     budget_from,
     budget_options,
-    mechanism_from,
+    parse,
+    read,
     release_options,
 )
 from accountant.cli.stores import SECRET_FILE, ledger_at
-from accountant.errors import BudgetExceeded, DomainError, LedgerError
-from accountant.ledger import Accountant
+from accountant.errors import DomainError, LedgerError
+from accountant.ledger import Accountant, storage
+from accountant.ledger.evaluation import ASSUMED_DELTA
+from accountant.mechanisms.base import Mechanism
 
 # The table of mechanisms has this many rows; then it says how many are left out.
 MOST_ROWS = 40
@@ -55,24 +55,20 @@ LEDGER = click.argument(
 
 def load(file: Path | str) -> tuple[Accountant, str]:
     """Return the ledger in a file, a store or on standard input, and the digest of its text."""
-    from accountant.ledger import Accountant, storage
-
     if isinstance(file, str):
         secret = os.environ.get(SECRET_FILE)
         book = ledger_at(file, Path(secret) if secret else None)
-        return book, f"sha256:{hashlib.sha256(book.to_json().encode()).hexdigest()}"
+        return book, f"sha256:{storage.digest(book.to_json().encode())}"
     if file == STDIN:
-        text = read_stdin()
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        try:
-            return Accountant.from_json(text), f"sha256:{digest}"
-        except LedgerError as error:
-            raise LedgerError(f"standard input: {error}") from error
-    text, digest = storage.read(file)
+        name, text = "standard input", read_stdin()
+        digest = storage.digest(text.encode())
+    else:
+        name = str(file)
+        text, digest = storage.read(file)
     try:
         return Accountant.from_json(text), f"sha256:{digest}"
     except LedgerError as error:
-        raise LedgerError(f"{file}: {error}") from error
+        raise LedgerError(f"{name}: {error}") from error
 
 
 @click.command(
@@ -95,8 +91,6 @@ def show(ledger: Path | str, deltas: tuple[float, ...], as_json: bool) -> None:
     store; "-" is standard input. Left out, δ are those of its budget and of the training runs in
     it, or 1e-5 where it has none.
     """
-    from accountant.ledger.evaluation import ASSUMED_DELTA
-
     book, digest = load(ledger)
     rows = brackets(book, deltas or book.deltas or (ASSUMED_DELTA,))
     relation = "none" if book.relation is None else book.relation.words
@@ -147,6 +141,65 @@ def _joined(words: tuple[str, ...]) -> str:
     return "; ".join(words[:MOST_LABELS]) + more
 
 
+@click.command(
+    cls=Command,
+    examples=("accountant compose pipeline.toml", "accountant compose - --json < pipeline.json"),
+)
+@click.argument("file", type=existing(stdin=True))
+@attach()
+def compose(file: Path, as_json: bool) -> None:
+    """Print the ε of a pipeline described in FILE, TOML or JSON.
+
+    FILE holds "delta", a number or a list, and a list "release" of {mechanism, parameters, count,
+    sampling_probability, label}; "-" is standard input. A ledger saved by Python or by
+    "accountant train" is read by "accountant show" instead.
+    """
+    if file == STDIN:
+        ledger, deltas = parse(read_stdin(), "standard input")
+    else:
+        ledger, deltas = read(file)
+    rows = brackets(ledger, deltas)
+    relation = str(ledger.relation and ledger.relation.words)
+    if as_json:
+        listed = [
+            {"mechanism": repr(item.mechanism), "count": item.count, "label": item.label}
+            for item in ledger.history
+        ]
+        print_json({"epsilons": rows, "releases": listed, "relation": relation})
+        return
+    cells = [
+        (shown(item.label or ""), repr(item.mechanism), str(item.count)) for item in ledger.history
+    ]
+    print_table(("label", "mechanism", "count"), cells, left=frozenset((0, 1)))
+    print_epsilons(rows)
+    click.echo(f"{relation}, certified")
+
+
+def brackets(ledger: Accountant, deltas: Sequence[float]) -> list[dict[str, float]]:
+    """Return certified brackets of ε, one δ a row."""
+    rows = []
+    with progress("composing", len(deltas) + 1) as advance:
+        advance()  # the records were read; so that one δ shows a line, too
+        for delta in deltas:
+            ends = ledger.epsilon_bounds(delta)
+            rows.append(
+                {"delta": delta, "epsilon": float(ends.upper), "epsilon_lower": float(ends.lower)}
+            )
+            advance()
+    return rows
+
+
+def print_epsilons(rows: list[dict[str, float]]) -> None:
+    """Print certified brackets of ε, one δ a row."""
+    print_table(
+        ("δ", "ε ≤", "ε ≥"),
+        [
+            (repr(row["delta"]), text_up(row["epsilon"]), text_down(row["epsilon_lower"]))
+            for row in rows
+        ],
+    )
+
+
 FILE = click.argument("file", type=existing())
 _STEP = "--mechanism Gaussian -p noise_multiplier=1 --q 0.001"
 
@@ -177,8 +230,6 @@ def ledger() -> None:
 @JSON
 def init(file: Path, as_json: bool, **budget: Any) -> None:
     """Make FILE, a ledger with a budget; nothing is done if it is there with the same budget."""
-    from accountant.ledger import Accountant
-
     with Accountant.transaction(file, budget_from(**budget)) as book:
         made = repr(book.budget)
     say({"budget": made}, f"{file}: {made}", as_json)
@@ -192,9 +243,8 @@ def init(file: Path, as_json: bool, **budget: Any) -> None:
 @JSON
 def plan(file: Path, as_json: bool, **asked: Any) -> None:
     """Set releases aside in FILE before the first release, by exact composition, in full."""
-    mechanism = mechanism_from(asked["name"], asked["parameters"], asked["q"])
-    with _charged(file, as_json) as book:
-        planned = book.plan(mechanism, asked["count"], asked["label"])
+    with refusals(as_json), Accountant.transaction(file) as book:
+        planned = book.plan(**asked)
     say({"planned": planned}, f"planned {counted(planned)}", as_json)
 
 
@@ -204,12 +254,10 @@ def plan(file: Path, as_json: bool, **asked: Any) -> None:
 @LABEL
 @COUNT
 @JSON
-def charge(file: Path, as_json: bool, **asked: Any) -> None:
+def charge(file: Path, as_json: bool, count: int, **asked: Any) -> None:
     """Record releases in FILE, before they are made, or refuse."""
-    mechanism = mechanism_from(asked["name"], asked["parameters"], asked["q"])
-    with _charged(file, as_json) as book:
-        book.compose(mechanism, asked["count"], asked["label"])
-    count = asked["count"]
+    with refusals(as_json), Accountant.transaction(file) as book:
+        book.compose(count=count, **asked)
     say({"charged": count, "releases": len(book)}, f"charged {counted(count)}", as_json)
 
 
@@ -217,11 +265,8 @@ def charge(file: Path, as_json: bool, **asked: Any) -> None:
 @FILE
 @release_options
 @JSON
-def affordable(file: Path, as_json: bool, **asked: Any) -> None:
+def affordable(file: Path, as_json: bool, mechanism: Mechanism) -> None:
     """Print how many more releases the budget of FILE allows, and would allow by each filter."""
-    from accountant.ledger import Accountant
-
-    mechanism = mechanism_from(asked["name"], asked["parameters"], asked["q"])
     book = Accountant.load(file)
     if book.budget is None:
         raise DomainError(f"{file} has no budget; make one with accountant ledger init")
@@ -247,18 +292,4 @@ def _advice(allowed: int, found: dict[str, int]) -> str:
     )
 
 
-@contextmanager
-def _charged(file: Path, as_json: bool) -> Iterator[Any]:
-    """Open a ledger to write; print a refusal as JSON, if that is wanted."""
-    from accountant.ledger import Accountant
-
-    try:
-        with Accountant.transaction(file) as book:
-            yield book
-    except BudgetExceeded as error:
-        if as_json:
-            print_json({"refused": str(error)})
-        raise
-
-
-COMMANDS = (show, ledger)
+COMMANDS = (show, compose, ledger)

@@ -173,13 +173,17 @@ _SHARED = {
 }
 
 
-def attach(*names: str) -> Callable[[Attached], Attached]:
-    """Attach the shared options called ``names``, and ``--json`` to all."""
+def attached(*options: Callable[[Attached], Attached]) -> Callable[[Attached], Attached]:
+    """Return what attaches options to a command, in this order."""
 
     def to(command: Attached) -> Attached:
-        command = JSON(command)
-        for name in reversed(names):
-            command = _SHARED[name](command)
+        for option in reversed(options):
+            command = option(command)
         return command
 
     return to
+
+
+def attach(*names: str) -> Callable[[Attached], Attached]:
+    """Attach the shared options called ``names``, and ``--json`` to all."""
+    return attached(*(_SHARED[name] for name in names), JSON)

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from accountant._basics.display import json_value
+from accountant.errors import BudgetExceeded
 
 SYMBOLS = {"q": "q", "sigma": "σ", "steps": "steps", "epsilon": "ε", "delta": "δ"}
 
@@ -28,6 +29,17 @@ def say(values: dict[str, Any], sentence: str, wants_json: bool) -> None:
         as_json(values)
     else:
         click.echo(sentence)
+
+
+@contextmanager
+def refusals(wants_json: bool) -> Iterator[None]:
+    """Print what a refusal says as JSON, if that is wanted."""
+    try:
+        yield
+    except BudgetExceeded as error:
+        if wants_json:
+            as_json(error.as_dict())
+        raise
 
 
 def counted(releases: int) -> str:
@@ -202,15 +214,7 @@ def _find(name: str) -> codecs.CodecInfo | None:
     if name != ASCII:
         return None
     real = codecs.lookup("ascii")
-    return codecs.CodecInfo(
-        real.encode,
-        real.decode,
-        real.streamreader,
-        real.streamwriter,
-        real.incrementalencoder,
-        real.incrementaldecoder,
-        ASCII,
-    )
+    return codecs.CodecInfo(*real, real.incrementalencoder, real.incrementaldecoder, ASCII)
 
 
 codecs.register(_find)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from accountant._basics import files
 from accountant._basics.display import text_up
 from accountant.cli.group import Command
 from accountant.cli.ledgers import LEDGER, load
@@ -23,6 +24,8 @@ from accountant.cli.options import (
 from accountant.cli.output import as_json as print_json
 from accountant.cli.output import progress
 from accountant.errors import DomainError
+from accountant.mechanisms import Gaussian
+from accountant.sampling import PoissonSampled
 
 if TYPE_CHECKING:
     from accountant.report import Deployment
@@ -115,7 +118,6 @@ def report(
 
 def _deployment(about: Path | None, words: dict[str, Any]) -> Deployment:
     """Join what a file says and what options say, which wins."""
-    from accountant._basics import files
     from accountant.report import Deployment
 
     values: dict[str, Any] = {}
@@ -197,9 +199,6 @@ def certify(
 
 def _run(sigma: float, user_records: int, plan: Sampling) -> Any:
     """Return a run of DP-SGD as a mechanism."""
-    from accountant.mechanisms import Gaussian
-    from accountant.sampling import PoissonSampled
-
     step = PoissonSampled(Gaussian(sigma), plan.probability())
     return plan.number_of_steps() * step.group(user_records)
 

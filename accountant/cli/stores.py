@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from accountant._basics import files
 from accountant._basics.display import text_up
 from accountant.cli.group import FAILED, Command, Group
-from accountant.cli.options import JSON, existing, written
+from accountant.cli.options import JSON, attached, existing, written
 from accountant.cli.output import as_json as print_json
-from accountant.cli.output import counted, print_table, say
+from accountant.cli.output import counted, print_table, refusals, say
 from accountant.cli.releases import (
     AS_MANY,
     COUNT,
     LABEL,
     budget_from,
     budget_options,
-    mechanism_from,
     release_options,
 )
+from accountant.composition import composed
 from accountant.errors import DomainError
+from accountant.ledger import Accountant, Budget
 
 if TYPE_CHECKING:  # a store takes long to import, and other commands need none
-    from accountant.ledger import Accountant, Budget
-    from accountant.store import Block, Store
+    from accountant.store import Block, Receipt, Store
 
-Attached = TypeVar("Attached", bound=Callable[..., Any])
 
 URL = click.argument("url")
 ADDRESSES = click.argument("blocks", nargs=-1, required=True)
@@ -43,11 +43,8 @@ SECRET = click.option(
     envvar=SECRET_FILE,
     help=f"Holds the secret of the journal's hashes, to the byte; ${SECRET_FILE}.",
 )
+LEASE = click.option("--lease", type=float, default=3600.0, show_default=True, help="In seconds.")
 KEY = click.option("--key", help="Idempotency key: repeated with it, charged once.")
-
-
-def _shared(command: Attached) -> Attached:
-    return SECRET(JSON(command))
 
 
 @contextmanager
@@ -59,6 +56,24 @@ def _opened(
     secret = None if secret_file is None else files.content(secret_file, LONGEST_SECRET)
     with store.open(url, create=create, secret=secret, everyone=everyone) as shared:
         yield shared
+
+
+def _shared(command: Callable[..., None]) -> Callable[..., None]:
+    """Open the store at URL for a command, and attach what all such commands take."""
+
+    @functools.wraps(command)
+    def run(url: str, secret_file: Path | None, **given: Any) -> None:
+        with _opened(url, secret_file) as shared:
+            command(shared, **given)
+
+    return SECRET(JSON(run))
+
+
+def _spends(count: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Attach what a command takes that spends budgets of blocks."""
+    return lambda command: attached(URL, ADDRESSES, release_options, LABEL, KEY, count)(
+        _shared(command)
+    )
 
 
 def ledger_at(place: str, secret_file: Path | None) -> Accountant:
@@ -107,9 +122,7 @@ def store() -> None:
 
 
 @store.command(cls=Command, examples=("accountant store init sqlite:///budget.db",))
-@URL
-@budget_options
-@_shared
+@attached(URL, budget_options, SECRET, JSON)
 def init(url: str, secret_file: Path | None, as_json: bool, **budget: Any) -> None:
     """Make the tables at URL, where there are none.
 
@@ -128,16 +141,13 @@ def init(url: str, secret_file: Path | None, as_json: bool, **budget: Any) -> No
 @click.argument("blocks", nargs=-1)
 @budget_options
 @_shared
-def blocks(
-    url: str, blocks: tuple[str, ...], secret_file: Path | None, as_json: bool, **budget: Any
-) -> None:
+def blocks(shared: Store, blocks: tuple[str, ...], as_json: bool, **budget: Any) -> None:
     """Make BLOCKS, each with its own budget; without BLOCKS, list those that are there."""
-    with _opened(url, secret_file) as shared:
-        if not blocks:
-            _print_blocks(shared.blocks(), as_json)
-            return
-        made = shared.add_blocks(blocks, budget_from(**budget))
-        say({"made": made, "blocks": blocks}, f"{made} of {len(blocks)} blocks are new", as_json)
+    if not blocks:
+        _print_blocks(shared.blocks(), as_json)
+        return
+    made = shared.add_blocks(blocks, budget_from(**budget))
+    say({"made": made, "blocks": blocks}, f"{made} of {len(blocks)} blocks are new", as_json)
 
 
 @store.command(
@@ -150,50 +160,28 @@ def blocks(
         ),
     ),
 )
-@URL
-@ADDRESSES
-@release_options
-@LABEL
-@KEY
-@AS_MANY
-@_shared
-def plan(url: str, secret_file: Path | None, as_json: bool, **asked: Any) -> None:
+@_spends(AS_MANY)
+def plan(shared: Store, as_json: bool, **asked: Any) -> None:
     """Set releases aside on BLOCKS before the first release, by exact composition, in full."""
-    mechanism = mechanism_from(asked["name"], asked["parameters"], asked["q"])
-    with _opened(url, secret_file) as shared, _refused(as_json):
-        planned = shared.plan(
-            asked["blocks"], mechanism, asked["count"], asked["label"], key=asked["key"]
-        )
+    with refusals(as_json):
+        planned = shared.plan(**asked)
     say({"planned": planned}, f"planned {counted(planned)}", as_json)
 
 
 @store.command()
-@URL
-@ADDRESSES
-@release_options
-@LABEL
-@KEY
-@COUNT
-@_shared
-def charge(url: str, secret_file: Path | None, as_json: bool, **asked: Any) -> None:
+@_spends(COUNT)
+def charge(shared: Store, as_json: bool, **asked: Any) -> None:
     """Charge a release to each of BLOCKS, or to none."""
-    with _opened(url, secret_file) as shared:
-        _charge(shared.charge, asked, as_json, {})
+    with refusals(as_json):
+        _say_charged(shared.charge(**asked), as_json)
 
 
 @store.command()
-@URL
-@ADDRESSES
-@release_options
-@LABEL
-@KEY
-@COUNT
-@click.option("--lease", type=float, default=3600.0, show_default=True, help="In seconds.")
-@_shared
-def reserve(url: str, lease: float, secret_file: Path | None, as_json: bool, **asked: Any) -> None:
+@_spends(attached(COUNT, LEASE))
+def reserve(shared: Store, as_json: bool, **asked: Any) -> None:
     """Charge a release to each of BLOCKS, so that some can be given back while the lease lasts."""
-    with _opened(url, secret_file) as shared:
-        _charge(shared.reserve, asked, as_json, {"lease": lease})
+    with refusals(as_json):
+        _say_charged(shared.reserve(**asked), as_json)
 
 
 @store.command()
@@ -201,10 +189,9 @@ def reserve(url: str, lease: float, secret_file: Path | None, as_json: bool, **a
 @click.argument("key")
 @click.option("--count", type=int, help="How many releases were made; all, if left out.")
 @_shared
-def commit(url: str, key: str, count: int | None, secret_file: Path | None, as_json: bool) -> None:
+def commit(shared: Store, key: str, count: int | None, as_json: bool) -> None:
     """Say how many releases of the reservation KEY were made; the rest is given back."""
-    with _opened(url, secret_file) as shared:
-        row = shared.commit(key, count)
+    row = shared.commit(key, count)
     say({"key": key, "row": row}, f"committed {key}, row {row}", as_json)
 
 
@@ -212,20 +199,18 @@ def commit(url: str, key: str, count: int | None, secret_file: Path | None, as_j
 @URL
 @click.argument("key")
 @_shared
-def abort(url: str, key: str, secret_file: Path | None, as_json: bool) -> None:
+def abort(shared: Store, key: str, as_json: bool) -> None:
     """Say that nothing of the reservation KEY was released, and give it back."""
-    with _opened(url, secret_file) as shared:
-        row = shared.abort(key)
+    row = shared.abort(key)
     say({"key": key, "row": row}, f"aborted {key}, row {row}", as_json)
 
 
 @store.command()
 @URL
 @_shared
-def expire(url: str, secret_file: Path | None, as_json: bool) -> None:
+def expire(shared: Store, as_json: bool) -> None:
     """Write down which reservations count in full for ever, because their lease has ended."""
-    with _opened(url, secret_file) as shared:
-        keys = shared.expire()
+    keys = shared.expire()
     say({"expired": keys}, f"{len(keys)} expired: {' '.join(keys)}", as_json)
 
 
@@ -233,22 +218,20 @@ def expire(url: str, secret_file: Path | None, as_json: bool) -> None:
 @URL
 @click.argument("blocks", nargs=-1)
 @_shared
-def show(url: str, blocks: tuple[str, ...], secret_file: Path | None, as_json: bool) -> None:
+def show(shared: Store, blocks: tuple[str, ...], as_json: bool) -> None:
     """Print what BLOCKS, or all, have spent and have left."""
-    with _opened(url, secret_file) as shared:
-        _print_blocks(shared.blocks(blocks or None), as_json)
+    _print_blocks(shared.blocks(blocks or None), as_json)
 
 
 @store.command()
 @URL
 @click.option("--head", help="ROWS:DIGEST as an earlier verify printed it, kept elsewhere.")
 @_shared
-def verify(url: str, head: str | None, secret_file: Path | None, as_json: bool) -> None:
+def verify(shared: Store, head: str | None, as_json: bool) -> None:
     """Check that the journal is whole and that every account follows from it."""
     from accountant.store import Head
 
-    with _opened(url, secret_file) as shared:
-        found = shared.verify(None if head is None else Head.parse(head))
+    found = shared.verify(None if head is None else Head.parse(head))
     if as_json:
         print_json({"passed": found.passed, "head": str(found.head), "faults": found.faults})
     else:
@@ -279,39 +262,16 @@ def export(url: str, block: str, output: Path | None, secret_file: Path | None) 
 @click.argument("block")
 @click.argument("ledger", type=existing())
 @_shared
-def import_(url: str, block: str, ledger: Path, secret_file: Path | None, as_json: bool) -> None:
+def import_(shared: Store, block: str, ledger: Path, as_json: bool) -> None:
     """Make BLOCK of the LEDGER in a file: its budget, and all its records."""
-    from accountant.ledger import Accountant
-
     book = Accountant.load(ledger)
-    with _opened(url, secret_file) as shared:
-        shared.import_ledger(block, book)
+    shared.import_ledger(block, book)
     say({"block": block, "releases": len(book)}, f"{counted(len(book))} in {block}", as_json)
 
 
-def _charge(
-    ask: Callable[..., Any], asked: dict[str, Any], as_json: bool, lease: dict[str, float]
-) -> None:
-    mechanism = mechanism_from(asked["name"], asked["parameters"], asked["q"])
-    with _refused(as_json):
-        made = ask(
-            asked["blocks"], mechanism, asked["count"], asked["label"], key=asked["key"], **lease
-        )
+def _say_charged(made: Receipt, as_json: bool) -> None:
     again = "; it was charged before" if made.repeated else ""
     say(made._asdict(), f"charged, row {made.row}, key {made.key}{again}", as_json)
-
-
-@contextmanager
-def _refused(as_json: bool) -> Iterator[None]:
-    """Print what a refusal says as JSON, if that is wanted."""
-    from accountant.store import BlockExceeded
-
-    try:
-        yield
-    except BlockExceeded as error:
-        if as_json:
-            print_json(error.as_dict())
-        raise
 
 
 def _print_blocks(found: list[Block], as_json: bool) -> None:
@@ -353,8 +313,6 @@ def _described(block: Block, known: dict[Any, Any]) -> dict[str, Any]:
 
 def _spending(block: Block) -> tuple[float | None, list[dict[str, float]]]:
     """Return the part that is left of a block's budget, and the ε spent at its δ."""
-    from accountant.composition import composed
-
     own = () if block.budget is None or block.budget.level else (block.budget.delta,)
     whole = composed(block.counts) if block.counts else None
     rows = [

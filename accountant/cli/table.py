@@ -42,8 +42,6 @@ def read(path: Path, target: str | None, features: str | None = None) -> Data:
     features : str, optional
         Names or numbers of the columns of features, as "age,dose"; all others when left out.
     """
-    import numpy as np
-
     table: tuple[list[str] | None, NDArray[np.float64]]
     suffix = path.suffix.lower()
     if suffix == ".npz":
@@ -99,8 +97,6 @@ def _words(text: str) -> list[str]:
 
 def _csv(path: Path) -> tuple[list[str] | None, NDArray[np.float64]]:
     """Read numbers, and the line of names if there is one."""
-    import numpy as np
-
     rows = _rows(path)
     names = _names(path, rows)
     if names is not None:
@@ -162,8 +158,6 @@ def _columns(
     path: Path, names: list[str], arrays: Sequence[NDArray[Any]]
 ) -> tuple[list[str], NDArray[np.float64]]:
     """Join named columns of real numbers."""
-    import numpy as np
-
     if len(set(names)) != len(names):
         raise DomainError(f"the names of the columns of {path} must be different")
     for name, array in zip(names, arrays, strict=True):
@@ -179,8 +173,6 @@ def _columns(
 
 def _arrays(path: Path) -> Data | tuple[list[str], NDArray[np.float64]]:
     """Read X and y of an NPZ, or its columns where all arrays are."""
-    import numpy as np
-
     try:
         with files.stream(path) as stream:
             files.require_unpacked(stream, path, files.MOST_BYTES)

@@ -18,6 +18,7 @@ from accountant.cli.group import Command
 from accountant.cli.options import JSON, existing, require_different, written
 from accountant.cli.output import as_json as print_json
 from accountant.errors import DomainError
+from accountant.ledger import Accountant
 
 if TYPE_CHECKING:  # loading the trainers takes long
     from accountant.learn import TrainingResult
@@ -124,7 +125,6 @@ def _run(
 ) -> tuple[TrainingResult, Path | None]:
     """Charge the ledger for all steps, then make them; without a ledger when none was charged."""
     from accountant.learn import Batches, Checkpoint, Noise, UnitNorm, Watch, train_dp_sgd
-    from accountant.ledger import Accountant
 
     if given["unit_rows"]:
         X = UnitNorm()(X)
@@ -169,7 +169,6 @@ def charge_file(record: Path, plan: Plan) -> None:
     This happens before the first gradient: after a crash the file says too much, never too little.
     """
     from accountant.learn.account import count_charged
-    from accountant.ledger import Accountant
 
     step, label = plan.mechanism, f"accountant train: {plan.run}"
     with Accountant.transaction(record) as book:
@@ -184,8 +183,6 @@ def charge_file(record: Path, plan: Plan) -> None:
 
 def build(kind: str, columns: int, given: dict[str, Any]) -> Any:
     """Return the model that the options describe."""
-    import numpy as np
-
     from accountant import learn
 
     dtype = np.float32 if given["single"] else np.float64
@@ -229,8 +226,6 @@ def save(
     path: Path, result: TrainingResult, kind: str, names: tuple[str, ...] | None = None
 ) -> None:
     """Write parameters, public settings and the statement into one NPZ file."""
-    import numpy as np
-
     about = {
         "model": kind,
         "features": None if names is None else list(names),

@@ -11,7 +11,7 @@ from accountant.calibration import calibrate_sigma
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import AccountantError, ArgumentTypeError, BudgetExceeded, UnsupportedError
 from accountant.ledger import Accountant, Budget
-from accountant.ledger.closed import HoldsLedger
+from accountant.ledger.history import HoldsLedger
 from accountant.mechanisms import ApproximateDP, DiscreteGaussianVector, Gaussian
 from accountant.mechanisms.base import Mechanism
 from accountant.noise import SecureGenerator

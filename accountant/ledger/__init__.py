@@ -2,16 +2,14 @@
 
 ``accountant``, ``history``, ``evaluation``
     What was released, what is asked about it, and who computes the answer.
-``limits``, ``budget``, ``meters``, ``basic``, ``filters``, ``moments``, ``kinds``
+``budget``, ``meters``, ``basic``, ``filters``, ``moments``, ``kinds``
     What must not be exceeded, and the meters that watch over it; ``exact_sums`` does not round.
 ``plans``
     What was set aside before the first release, refusals, and what would fit instead.
 ``odometer``, ``individual``
     Bounds that hold after every step at once; spends of single records.
-``schema``, ``document``, ``storage``, ``pipeline``
-    Mechanisms as text, ledgers as documents and files; pipelines as people write them.
-``closed``
-    Copies, of which none can be charged.
+``schema``, ``document``, ``storage``
+    Mechanisms as text, ledgers as documents and files.
 """
 
 from accountant.ledger.accountant import Accountant

@@ -15,9 +15,8 @@ from accountant.environment import to_nearest
 from accountant.errors import BudgetExceeded, DomainError, UnsupportedError
 from accountant.ledger import evaluation, plans
 from accountant.ledger.budget import Budget
-from accountant.ledger.closed import Uncopied
 from accountant.ledger.evaluation import Questions
-from accountant.ledger.history import Entry, History, entry
+from accountant.ledger.history import Entry, History, Uncopied, entry
 from accountant.ledger.meters import Remaining
 from accountant.ledger.plans import Watch
 from accountant.ledger.storage import Kept, Versions

@@ -16,8 +16,7 @@ from accountant.composition import Composition
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import AccountantError, UnsupportedError
 from accountant.ledger import exact_sums
-from accountant.ledger.limits import Limits
-from accountant.ledger.meters import Meter, Remaining, unspent, used_part
+from accountant.ledger.meters import Limits, Meter, Remaining, unspent, used_part
 from accountant.mechanisms import GDP, ZCDP, ApproximateDP, Gaussian, Laplace, PureDP
 from accountant.mechanisms.base import Mechanism
 

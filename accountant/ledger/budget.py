@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -13,7 +14,7 @@ from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.ledger import evaluation, filters
 from accountant.ledger.kinds import noise_levels, packets_for
-from accountant.ledger.limits import CANDIDATES, LEVELS, Limits, default_orders
+from accountant.ledger.meters import CANDIDATES, LEVELS, Limits, default_orders
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import mechanism_of
 
@@ -23,6 +24,13 @@ _SHARES = {"moments": 0.0625, "renyi": 0.0, "approximate": 0.5}
 
 # The filters that add up at Rényi orders.
 _BY_ORDERS = ("moments", "renyi")
+# What belongs to some filters alone.
+_OWNERS: dict[str, Collection[str]] = {
+    "share": _SHARES,
+    "orders": _BY_ORDERS,
+    "kinds": ("kinds",),
+    "packets": ("kinds",),
+}
 
 # Far above any order of use, and small enough that order - 1 is exact.
 MAX_ORDER = 2.0**40
@@ -141,6 +149,11 @@ class Budget(Limits):
                 'filter must be "pure", or left out, if and only if delta is 0; got filter='
                 f"{self.filter!r} and delta={self.delta!r}"
             )
+        for name, owners in _OWNERS.items():
+            if getattr(self, name) is not None and self.filter not in owners:
+                raise DomainError(
+                    f"{name} belong to filter={' or '.join(map(repr, owners))}; leave them out"
+                )
         self._set("share", self._resolved_share())
         self._set("orders", self._resolved_orders())
         self._set("kinds", self._resolved_kinds())
@@ -266,17 +279,11 @@ class Budget(Limits):
 
     def _resolved_share(self) -> float | None:
         if self.share is None or self.filter not in _SHARES:
-            if self.share is not None:
-                raise DomainError(
-                    'share belongs to filter="moments", "renyi" or "approximate"; leave it out'
-                )
             return _SHARES.get(self.filter)
         return checks.number(_SHARE, self.share)
 
     def _resolved_kinds(self) -> tuple[Mechanism, ...] | None:
         if self.filter != "kinds":
-            if self.kinds is not None:
-                raise DomainError('kinds belong to filter="kinds"; leave them out')
             return None
         given = checks.sequence("kinds", self.kinds if self.kinds is not None else ())
         kinds = tuple(dict.fromkeys(mechanism_of(each) for each in given))
@@ -290,8 +297,6 @@ class Budget(Limits):
     def _resolved_packets(self) -> tuple[tuple[int, int], ...] | None:
         kinds: Any = self.kinds
         if kinds is None:
-            if self.packets is not None:
-                raise DomainError('packets belong to filter="kinds"; leave them out')
             return None
         if self.packets is None:
             return packets_for(kinds, self.epsilon, self.delta)
@@ -307,8 +312,6 @@ class Budget(Limits):
 
     def _resolved_orders(self) -> tuple[float, ...] | None:
         if self.filter not in _BY_ORDERS:
-            if self.orders is not None:
-                raise DomainError('orders belong to filter="moments" or "renyi"; leave them out')
             return None
         if self.orders is None:
             return default_orders(self.epsilon, self.losses_delta)

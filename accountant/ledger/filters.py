@@ -11,16 +11,18 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
+from accountant.calibration.subsampled_gaussian import calibrate_sigma
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import AccountantError, UnsupportedError
 from accountant.ledger import basic, evaluation, exact_sums
 from accountant.ledger.basic import BestOf
 from accountant.ledger.kinds import FixedMeter, KindsMeter
-from accountant.ledger.limits import Limits
-from accountant.ledger.meters import Meter, Remaining, unspent, used_part
+from accountant.ledger.meters import Limits, Meter, Remaining, described, left_of
 from accountant.ledger.moments import MomentsMeter, divergence
+from accountant.mechanisms import GDP, Gaussian
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair
+from accountant.search import narrow
 
 _OWN_DELTA = "δ of the releases"
 
@@ -85,18 +87,14 @@ class RenyiMeter(Meter):
         best = []
         for d in (0, 1):
             rows = zip(self._spent[d:-2:2], self._capacities, self._units, strict=True)
-            best.append(min((used_part(s, c), s, c, unit) for s, c, unit in rows))
-        row = max(best)
-        mass = max(self._spent[-2:])
-        return _remaining(*max(row, (used_part(mass, self._delta), mass, self._delta, _OWN_DELTA)))
+            best.append(min(described(*row) for row in rows))
+        return left_of(max(*best, described(max(self._spent[-2:]), self._delta, _OWN_DELTA)))
 
 
 class GaussianMeter(Meter):
     """The sum of μ² (Theorem L5)."""
 
     def __init__(self, budget: Limits) -> None:
-        from accountant.calibration import calibrate_sigma
-
         super().__init__(1)
         # The certified ε of one Gaussian release at this σ is within the budget.
         self._target = budget.epsilon, budget.delta
@@ -121,16 +119,13 @@ class GaussianMeter(Meter):
 
     def epsilon_of(self, sums: Sequence[int]) -> float:
         """Return the ε of one Gaussian release with the sum of μ²."""
-        from accountant.mechanisms import GDP
-
         square = exact_sums.to_float_up(sums[0])
         mu = math.nextafter(math.sqrt(square), math.inf)
         return GDP(mu).epsilon(self._target[1]) if 0.0 < mu < math.inf else mu
 
     def remaining(self) -> Remaining:
         """Describe the sum of μ²."""
-        used = used_part(self._spent[0], self._capacity)
-        return _remaining(used, self._spent[0], self._capacity, "squared μ")
+        return left_of(described(self._spent[0], self._capacity, "squared μ"))
 
 
 class ApproximateMeter(Meter):
@@ -183,12 +178,9 @@ class ApproximateMeter(Meter):
     def remaining(self) -> Remaining:
         """Describe the scarcer of ε (by the better of its two sums) and δ."""
         total, squares, delta = self._spent
-        rows = [
-            (used_part(total, self._epsilon), total, self._epsilon, "ε, in nats"),
-            (used_part(squares, self._squares), squares, self._squares, "squared ε"),
-        ]
-        scarcer = (used_part(delta, self._delta), delta, self._delta, _OWN_DELTA)
-        return _remaining(*max(min(rows), scarcer))
+        sums = described(total, self._epsilon, "ε, in nats")
+        advanced = described(squares, self._squares, "squared ε")
+        return left_of(max(min(sums, advanced), described(delta, self._delta, _OWN_DELTA)))
 
 
 def meter(budget: Limits) -> Meter:
@@ -258,9 +250,6 @@ def squared_mu_beside(
     The product of the menu's pairs and one Gaussian pair is composed exactly; its profile grows
     with μ, so the largest μ is searched for, and the last composition that fits counts.
     """
-    from accountant.calibration import calibrate_sigma
-    from accountant.mechanisms import Gaussian
-
     relation = menu[0][0].relation
 
     def fits(sigma: float | None) -> bool:
@@ -273,10 +262,7 @@ def squared_mu_beside(
     if not fits(None):
         return None
     alone = calibrate_sigma(epsilon, delta)
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if fits(alone / middle) else (low, middle)
+    low, _ = narrow(lambda part: fits(alone / part), 0.0, 1.0, _HALVINGS)
     return 1 / Fraction(alone / low) ** 2 if low > 0.0 else Fraction(0)
 
 
@@ -286,9 +272,3 @@ def _variance_lower(epsilon: float, delta: float) -> float:
     root = 2.0 * epsilon / (math.sqrt(tail + 2.0 * epsilon) + math.sqrt(tail))
     # Some ten roundings, twice for the square, and the logarithm's near δ' = 1.
     return root * root * (1.0 - 2.0**-46)
-
-
-def _remaining(used: float, spent: int, capacity: int, unit: str) -> Remaining:
-    return Remaining(
-        exact_sums.to_float_up(spent), exact_sums.to_float_down(capacity), unit, unspent(used)
-    )

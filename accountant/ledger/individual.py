@@ -21,7 +21,7 @@ from accountant.errors import DomainError, UnsupportedError
 from accountant.ledger import filters
 from accountant.ledger.basic import written
 from accountant.ledger.budget import Budget
-from accountant.ledger.closed import Uncopied
+from accountant.ledger.history import Uncopied
 from accountant.ledger.kinds import RecordKinds
 
 Mask: TypeAlias = "NDArray[np.bool_]"

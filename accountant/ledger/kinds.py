@@ -19,8 +19,7 @@ from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import AccountantError, DomainError, PrecisionError, UnsupportedError
 from accountant.ledger import basic, evaluation
 from accountant.ledger.evaluation import dp_sgd_step
-from accountant.ledger.limits import Limits
-from accountant.ledger.meters import Meter, Remaining, largest, unspent
+from accountant.ledger.meters import Limits, Meter, Remaining, largest, unspent
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair, has_pld
 from accountant.relations import NeighbouringRelation

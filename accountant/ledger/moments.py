@@ -15,8 +15,7 @@ from accountant.analyses.moments import is_within, truncated, used
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import PrecisionError, UnsupportedError
 from accountant.ledger import exact_sums
-from accountant.ledger.limits import Limits
-from accountant.ledger.meters import Meter, Remaining, least, unspent, used_part
+from accountant.ledger.meters import Limits, Meter, Remaining, Row, described, least, left_of
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair, has_pld
 
@@ -65,8 +64,7 @@ class MomentsMeter(Meter):
     def remaining(self) -> Remaining:
         """Describe what the worse direction has used most of."""
         rows = [self._scarcest(self._spent[d : d + self._size]) for d in (0, self._size)]
-        used, spent, capacity, unit = max(rows)
-        return Remaining(spent, capacity, unit, unspent(used))
+        return left_of(max(rows))
 
     def _keeps(self, row: Sequence[int]) -> bool:
         *moments, most, mass = row
@@ -81,15 +79,15 @@ class MomentsMeter(Meter):
         logs = [exact_sums.quickly_up(k) for k in moments]
         return is_within(logs, goal.below, goal.epsilon, goal.delta)
 
-    def _scarcest(self, row: Sequence[int]) -> tuple[float, float, float, str]:
+    def _scarcest(self, row: Sequence[int]) -> Row:
         *moments, most, mass = row
         goal = self._target
         logs = [exact_sums.quickly_up(k) for k in moments]
         part = used(logs, goal.below, goal.epsilon, goal.delta)
         if part > 1.0 and self._keeps([*moments, self._epsilon + 1, 0]):
             part = 1.0
-        losses = _described(most, self._epsilon, "ε, in nats")
-        beyond = _described(mass, self._mass, "δ of the releases, and of losses beyond their ends")
+        losses = described(most, self._epsilon, "ε, in nats")
+        beyond = described(mass, self._mass, "δ of the releases, and of losses beyond their ends")
         return max(min((part, part, 1.0, "parts of the budget"), losses), beyond)
 
 
@@ -192,8 +190,3 @@ def divergence(mechanism: Mechanism, pair: DominatingPair, order: float) -> floa
 
 def _times_up(b: float, rho: float) -> float:
     return rho if rho in (0.0, math.inf) else fraction_up(Fraction(b) * Fraction(rho))
-
-
-def _described(spent: int, capacity: int, unit: str) -> tuple[float, float, float, str]:
-    used = used_part(spent, capacity)
-    return used, exact_sums.to_float_up(spent), exact_sums.to_float_down(capacity), unit

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from accountant._basics.arrays import FloatArray
-from accountant._basics.locks import ModuleLock
+from accountant._basics.files import ModuleLock
 from accountant._basics.rounding import TINY, U, lift, up
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest

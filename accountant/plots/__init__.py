@@ -10,9 +10,11 @@ from accountant.plots.pictures import (
     epsilon_over_steps,
     profile,
     samplers,
+    save,
+    save_curve,
+    save_tradeoff,
     tradeoff,
 )
-from accountant.plots.style import save, save_curve, save_tradeoff
 
 __all__ = [
     "calibration_map",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from accountant._basics.display import text_down, text_up
+from accountant._basics.display import percent, plain, text_down, text_up
 from accountant.report import facts
 from accountant.report.contents import Contents
 from accountant.report.deployment import MODELS, UNSTATED
@@ -79,31 +79,23 @@ _ACCESS = (
 def command(s: Contents) -> str:
     """Return how to check the number."""
     which = f", where LEDGER is the file with the checksum {s.ledger}" if s.ledger else ""
-    return f"accountant show LEDGER --delta {_plain(s.headline.delta)} prints it again{which}."
+    return f"accountant show LEDGER --delta {plain(s.headline.delta)} prints it again{which}."
 
 
 def certify(s: Contents) -> str:
     """Return the command that makes the certificate of the statement again."""
-    delta = _plain(s.headline.delta)
+    delta = plain(s.headline.delta)
     return f"accountant certify --ledger LEDGER --delta {delta} -o certificate.json"
-
-
-def _plain(value: float) -> str:
-    return "0" if value == 0.0 else repr(value).replace("e-0", "e-")
 
 
 def _headline(s: Contents) -> str:
     if not s.headline.epsilon < math.inf:
-        return f"no finite ε is known at δ = {_plain(s.headline.delta)}"
-    return f"ε ≤ {text_up(s.headline.epsilon, DIGITS)} at δ = {_plain(s.headline.delta)}"
+        return f"no finite ε is known at δ = {plain(s.headline.delta)}"
+    return f"ε ≤ {text_up(s.headline.epsilon, DIGITS)} at δ = {plain(s.headline.delta)}"
 
 
 def _bounded(s: Contents) -> str:
     return {"add-or-remove": "unbounded", "replace-one": "bounded"}.get(s.relation, "one record")
-
-
-def _percent(value: float) -> str:
-    return f"{text_up(min(100.0 * value * (1.0 + 2.0**-50), 100.0), 3)} %"
 
 
 def _size(s: Contents) -> str:
@@ -113,7 +105,7 @@ def _size(s: Contents) -> str:
         return told
     return (
         f"{told} Whoever guesses by the release whether a given record was used, and would be right"
-        f" half of the time without it, is right at most {_percent(even.accuracy)} of the time."
+        f" half of the time without it, is right at most {percent(even.accuracy)} of the time."
     )
 
 
@@ -159,7 +151,7 @@ def _user(s: Contents) -> str:
         return f"{words} No ε is known for such a person: {s.user.note}."
     if not s.user.epsilon < math.inf:
         return f"{words} For such a person no finite ε is known at this δ."
-    at = _plain(s.headline.delta)
+    at = plain(s.headline.delta)
     return f"{words} For such a person ε ≤ {text_up(s.user.epsilon, DIGITS)} at δ = {at}."
 
 
@@ -192,7 +184,7 @@ def _gaussian(s: Contents) -> str:
     if (found := s.gaussian) is None:
         return ""
     mu = text_up(found.mu, DIGITS)
-    held = "every δ" if found.delta == 0.0 else f"every δ ≥ {_plain(found.delta)}"
+    held = "every δ" if found.delta == 0.0 else f"every δ ≥ {plain(found.delta)}"
     if found.delta == 0.0:
         return f"μ = {mu}: exactly Gaussian differential privacy, at every δ (Theorem C8)."
     return (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accountant import checks
-from accountant._basics import safe_text
+from accountant._basics import display
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.mechanisms import Mechanism
 
@@ -86,7 +86,7 @@ class Deployment:
         for name in _WORDS:
             words = getattr(self, name)
             checks.instance(name, words, str, "a str")
-            object.__setattr__(self, name, safe_text.shown(words))
+            object.__setattr__(self, name, display.shown(words))
         checks.choice("model", self.model, tuple(MODELS))
         if self.records is not None:
             object.__setattr__(self, "records", checks.whole(_RECORDS, self.records))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from accountant.analyses.gdp import delta_ends
+from accountant.search import narrow
 
 # A value of erfc is trusted to this share, with the roundings of its argument (R3 depends on it).
 TRUST = 1e-12
@@ -101,18 +102,18 @@ def _merged(points: Sequence[Point]) -> list[Point]:
 
 def _raised(mu: float, left: Point, right: Point) -> float:
     """Return the least μ found, at least ``mu``, whose profile is above the chord."""
-    if _is_above(mu, left, right):
+
+    def above(value: float) -> bool:
+        return _is_above(value, left, right)
+
+    if above(mu):
         return mu
     high = max(2.0 * mu, 2.0**-20)
-    while not _is_above(high, left, right):
+    while not above(high):
         high *= 2.0
         if high > 2.0**20:
             return math.inf
-    low = mu
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if _is_above(middle, left, right) else (middle, high)
-    return high
+    return narrow(above, high, mu, HALVINGS)[0]
 
 
 def _is_above(mu: float, left: Point, right: Point) -> bool:

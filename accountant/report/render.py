@@ -10,7 +10,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from accountant._basics.display import json_value, text_down, text_up
+from accountant._basics.display import json_value, percent, plain, text_down, text_up
 from accountant.errors import UnsupportedError
 from accountant.report import answers, charts, facts
 from accountant.report.charts import Axis, Chart, Series
@@ -186,16 +186,6 @@ def up(value: float | None) -> str:
 def down(value: float) -> str:
     """Write a number rounded down."""
     return text_down(value, DIGITS) if value < math.inf else NO_BOUND
-
-
-def plain(value: float) -> str:
-    """Write a given number with the fewest digits that restore it, as in 1e-5."""
-    return "0" if value == 0.0 else repr(value).replace("e-0", "e-")
-
-
-def percent(value: float) -> str:
-    """Write a share as per cent, rounded up."""
-    return f"{text_up(min(100.0 * value * (1.0 + 2.0**-50), 100.0), 3)} %"
 
 
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}

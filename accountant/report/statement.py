@@ -7,15 +7,22 @@ from dataclasses import dataclass, replace
 
 import accountant
 from accountant import checks
-from accountant._basics import safe_text
+from accountant._basics import display
 from accountant.ledger import Accountant, Budget, Entry
 from accountant.ledger.evaluation import ASSUMED_DELTA
 from accountant.mechanisms import Mechanism
 from accountant.report import facts, numbers, registry, render
-from accountant.report.contents import LONGEST, MARK, MOST_LABELS, BudgetRow, Contents, ReleaseRow
+from accountant.report.contents import (
+    LONGEST,
+    MARK,
+    MOST_LABELS,
+    BudgetRow,
+    Contents,
+    ReleaseRow,
+    enclosure,
+)
 from accountant.report.deployment import Deployment, sampling_words
-from accountant.report.enclosure import enclosure
-from accountant.report.tone import tone
+from accountant.report.facts import tone
 
 # Parts of the work: the numbers, and the certificate.
 STAGES = numbers.STAGES + 1
@@ -159,7 +166,7 @@ def _attained(counts: tuple[tuple[Mechanism, int], ...]) -> bool:
 
 def _not_private(history: tuple[Entry, ...]) -> tuple[str, ...]:
     found = dict.fromkeys(item.label for item in history if item.label and MARK in item.label)
-    return tuple(safe_text.shown(label, LONGEST) for label in list(found)[:MOST_LABELS] if label)
+    return tuple(display.shown(label, LONGEST) for label in list(found)[:MOST_LABELS] if label)
 
 
 def _deployment(given: Deployment | None, title: str | None, unit: str | None) -> Deployment:
@@ -182,12 +189,12 @@ def _releases(
         if key not in known:
             known[key] = labels[item.mechanism]
         if item.label:
-            known[key][safe_text.shown(item.label, LONGEST)] = None
+            known[key][display.shown(item.label, LONGEST)] = None
     rows = []
     for mechanism, count in counts:
         rows.append(
             ReleaseRow(
-                mechanism=safe_text.shown(repr(mechanism), LONGEST),
+                mechanism=display.shown(repr(mechanism), LONGEST),
                 about=facts.about(mechanism),
                 count=count,
                 sampler=facts.sampler(mechanism),

@@ -17,7 +17,7 @@ from accountant import checks
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import TINY, U
 from accountant.bounds import Bounds
-from accountant.checks.domains import describe
+from accountant.checks import describe
 from accountant.errors import ArgumentTypeError, UnsupportedError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import set_fields

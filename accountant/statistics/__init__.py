@@ -2,13 +2,17 @@
 
 ``contributions`` bounds what each user adds, where the rows are: in pandas, Polars, DuckDB or
 PySpark by narwhals, in Dask by a function of its own. ``release`` draws the noise of a sparse
-histogram, drops the keys below its threshold and charges a ledger. ``owners`` bounds records that
-belong to several people.
+histogram, drops the keys below its threshold and charges a ledger; it bounds records that belong
+to several people, too.
 """
 
 from accountant.statistics.contributions import bounded_counts, bounded_counts_dask, keyed_hash
-from accountant.statistics.owners import bound_owners
-from accountant.statistics.release import FixedPlan, HistogramRelease, release_histogram
+from accountant.statistics.release import (
+    FixedPlan,
+    HistogramRelease,
+    bound_owners,
+    release_histogram,
+)
 
 __all__ = [
     "FixedPlan",

@@ -3,15 +3,15 @@
 ``open`` opens one in a file of SQLite or in PostgreSQL. Everything is decided by the filters of
 :mod:`accountant.ledger`; docs/store.md describes what is promised and what happens in failures.
 
-``store``, ``addresses``
-    What clients call; the names of blocks, and finding them.
-``charges``, ``settlements``, ``blocks``, ``decisions``
-    One turn of writing each: charge, reserve and plan, commit and abort, make blocks; who can pay.
-``journal``, ``texts``
-    The journal, its hashes, the tables and a turn of writing; what they hold as text.
+``store``, ``texts``
+    What clients call; addresses of blocks, and what is kept as text.
+``charges``, ``blocks``, ``decisions``
+    One turn of writing each: charge, reserve, plan and settle, make blocks; who can pay.
+``journal``
+    The journal, its hashes, the tables and a turn of writing.
 ``readings``, ``verification``
     Questions; whether the journal is whole and the tables follow from it.
-``access``, ``database``, ``sqlite``, ``postgres``, ``pipeline``
+``database``, ``sqlite``, ``postgres``, ``pipeline``
     One call at a time, and the little in which the two databases differ.
 """
 

@@ -6,13 +6,13 @@ import json
 from collections.abc import Sequence
 
 from accountant.errors import DomainError, UnsupportedError
-from accountant.ledger import Accountant, Budget, document
+from accountant.ledger import Accountant, Budget
 from accountant.ledger.history import Entry
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 from accountant.store import texts
-from accountant.store.addresses import EVERYONE, find, range_of, runs, siblings
 from accountant.store.journal import Transaction
+from accountant.store.texts import EVERYONE, range_of, runs, siblings
 
 # Records of a ledger in one row of the journal.
 _ROW = 4096
@@ -53,7 +53,7 @@ def take_up(turn: Transaction, address: str, ledger: Accountant) -> None:
     kinds: dict[Mechanism, int] = {}
     for mechanism in (*dict(ledger.counts), *(item.mechanism for item in ledger.planned)):
         if mechanism not in kinds:
-            kinds[mechanism] = _kind(turn, texts.text_of_mechanism(mechanism))
+            kinds[mechanism] = turn.number_of(texts.text_of_mechanism(mechanism))
     if ledger.relation is NeighbouringRelation.REPLACE_ONE and turn.ask(
         "SELECT 1 FROM accountant_blocks WHERE address >= ? AND address < ?",
         *range_of(siblings(address)),
@@ -87,20 +87,10 @@ def _plan(
     turn.later("UPDATE accountant_blocks SET planned = ? WHERE id = ?", (written, block))
 
 
-def ledger_of(
-    entries: Sequence[Entry],
-    budget: Budget | None,
-    deltas: Sequence[float],
-    planned: Sequence[Entry],
-) -> Accountant:
-    """Return the ledger of records that happened, within the budget or not."""
-    return Accountant.from_json(document.encode(entries, budget, None, tuple(deltas), planned))
-
-
 def _new(turn: Transaction, addresses: Sequence[str], budget: Budget | None) -> list[str]:
     """Take the turn; return the addresses that are not there, and refuse another budget."""
     base = turn.database
-    where, values = find(base, addresses)
+    where, values = base.find(addresses)
     groups = sorted({siblings(address) for address in addresses})
     known = (
         "SELECT b.address, g.text FROM accountant_blocks b"
@@ -132,7 +122,9 @@ def _add(
     turn: Transaction, addresses: Sequence[str], budget: Budget | None, deltas: Sequence[float]
 ) -> list[int]:
     """Append the rows of new blocks; return their numbers."""
-    number = None if budget is None else _budget(turn, texts.text_of_budget(budget))
+    number = None
+    if budget is not None:
+        number = turn.number_of(texts.text_of_budget(budget), "budgets", "budget", "budget")
     stated = texts.compact(list(deltas))
     found = []
     rows = []
@@ -148,13 +140,3 @@ def _add(
             (stated, texts.compact(rows)),
         )
     return found
-
-
-def _budget(turn: Transaction, text: str) -> int:
-    known = turn.ask("SELECT id FROM accountant_budgets WHERE digest = ?", texts.digest(text))
-    return known[0][0] if known else turn.enter("budgets", "budget", text, budget=json.loads(text))
-
-
-def _kind(turn: Transaction, text: str) -> int:
-    known = turn.ask("SELECT id FROM accountant_kinds WHERE digest = ?", texts.digest(text))
-    return known[0][0] if known else turn.enter("kinds", "kind", text, mechanism=json.loads(text))

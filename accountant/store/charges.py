@@ -1,4 +1,4 @@
-"""Charges, reservations and plans: one turn decides about all blocks of a release."""
+"""Charges, reservations, their ends, and plans: one turn decides about all blocks of a release."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from accountant.errors import BudgetExceeded, DomainError, LedgerConflict, UnsupportedError
+from accountant.errors import DomainError, LedgerConflict, UnsupportedError
 from accountant.ledger.history import Entry
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 from accountant.store import decisions, texts
-from accountant.store.addresses import EVERYONE, find, range_of, runs, siblings
 from accountant.store.decisions import BlockExceeded, Case, Counts, Held
 from accountant.store.journal import Transaction
+from accountant.store.texts import EVERYONE, range_of, runs, siblings
 
 _BLOCKS = (
     "SELECT b.id, b.address, g.text, b.relation, b.planned"
     " FROM accountant_blocks b LEFT JOIN accountant_budgets g ON g.id = b.budget WHERE"
 )
-_HELD = (
+HELD = (
     "SELECT a.block, a.kind, a.held, k.text FROM accountant_blocks b"
     " JOIN accountant_accounts a ON a.block = b.id JOIN accountant_kinds k ON k.id = a.kind"
     " WHERE a.held > 0 AND"
@@ -84,11 +84,11 @@ def state(turn: Transaction, request: Request) -> State:
 
     A kind that no block of these holds, or a plan, is one more question.
     """
-    where, values = find(turn.database, (*request.named, EVERYONE))
+    where, values = turn.database.find((*request.named, EVERYONE))
     earlier, blocks, held = turn.open(
         ("SELECT seq, action, body FROM accountant_journal WHERE key = ?", (request.key,)),
         (f"{_BLOCKS} {where} ORDER BY b.id", values),
-        (f"{_HELD} ({where}) ORDER BY 1, 2", values),
+        (f"{HELD} ({where}) ORDER BY 1, 2", values),
     )
     found: dict[int, tuple[tuple[int, int], ...]] = {}
     kinds: dict[int, str] = {}
@@ -157,12 +157,9 @@ def refuse(turn: Transaction, request: Request, found: State, block: Held) -> in
 
 
 def kind_of(turn: Transaction, mechanism: Mechanism, found: State) -> int:
-    """Return the number of a kind, which is entered if the store has not seen it."""
+    """Return the number of a mechanism, a new one where there is none."""
     number = found.number(mechanism)
-    if number is not None:
-        return number
-    text = texts.text_of_mechanism(mechanism)
-    return turn.enter("kinds", "kind", text, mechanism=json.loads(text))
+    return turn.number_of(texts.text_of_mechanism(mechanism)) if number is None else number
 
 
 def contents(request: Request, found: State, kind: int) -> dict[str, Any]:
@@ -306,11 +303,81 @@ def _fresh(found: State, block: Held) -> Case:
 
 def _plannable(case: Case, item: Entry, most: bool) -> int:
     """Return how many of the releases a budget allows beside a plan; 0 for fewer than asked."""
-    watch = decisions.watch(case)
     if most:
-        return watch.plannable(item.mechanism)
-    try:
-        watch.plan([(item.mechanism, item.count)])
-    except BudgetExceeded:
-        return 0
-    return item.count
+        return decisions.watch(case).plannable(item.mechanism)
+    return item.count if decisions.can_plan(case, ((item.mechanism, item.count),)) else 0
+
+
+def settle(turn: Transaction, key: str, used: int | None) -> int:
+    """Commit ``used`` of a reservation's releases, all for None; 0 is an abort. Return the row.
+
+    Repeated, it changes nothing.
+    """
+    asked = (
+        "SELECT r.seq, r.until, r.state, r.used, j.body FROM accountant_reservations r"
+        " JOIN accountant_journal j ON j.seq = r.seq WHERE r.key = ?"
+    )
+    (found,) = turn.open((asked, (key,)))
+    if not found:
+        raise DomainError(f"no reservation of this store has the key {key!r}")
+    row, until, state, held, text = found[0]
+    body = json.loads(text)
+    kind, count, _, _ = body["entries"][0]
+    wanted = count if used is None else used
+    if wanted > count:
+        raise DomainError(f"count must be at most the {count} reserved; got {wanted}")
+    if state != "open":
+        if held != wanted:
+            raise LedgerConflict(
+                f"reservation {key!r} was settled before: {held} of {count} are charged"
+                + (", because its lease had ended" if state == "expired" else "")
+            )
+        settled = _settled(turn, row, wanted)
+        turn.leave()
+        return settled
+    if wanted < count and turn.now >= until:
+        raise LedgerConflict(
+            f"the lease of reservation {key!r} has ended, and so all {count} count as released;"
+            " nothing was given back"
+        )
+    done = "commit" if wanted else "abort"
+    number = turn.append(done, {"reservation": row, "used": wanted})
+    if wanted < count:
+        turn.hold(body["blocks"], kind, wanted - count)
+    turn.later(
+        "UPDATE accountant_reservations SET state = ?, used = ? WHERE key = ?",
+        ("committed" if wanted else "aborted", wanted, key),
+    )
+    turn.close()
+    return number
+
+
+def _settled(turn: Transaction, row: int, used: int) -> int:
+    """Return the row of the journal that settled the reservation of another row."""
+    found = turn.ask(
+        "SELECT seq FROM accountant_journal WHERE seq > ?"
+        " AND action IN ('commit', 'abort', 'expire') AND body IN (?, ?)",
+        row,
+        texts.compact({"reservation": row, "used": used}),
+        texts.compact({"reservation": row}),
+    )
+    return int(found[0][0])
+
+
+def expire(turn: Transaction) -> list[str]:
+    """Close every reservation whose lease has ended, in full; return their keys."""
+    (found,) = turn.open(
+        (
+            "SELECT key, seq, until FROM accountant_reservations WHERE state = 'open' ORDER BY seq",
+            (),
+        )
+    )
+    over = [(key, row) for key, row, until in found if turn.now >= until]
+    for key, row in over:
+        turn.append("expire", {"reservation": row})
+        turn.later("UPDATE accountant_reservations SET state = 'expired' WHERE key = ?", (key,))
+    if over:
+        turn.close()
+    else:
+        turn.leave()
+    return [key for key, _ in over]

@@ -75,6 +75,15 @@ def watch(case: Case) -> Watch:
     return found
 
 
+def can_plan(case: Case, menu: Counts) -> bool:
+    """Tell whether the budget of a case allows a plan of ``menu`` beside what is planned."""
+    try:
+        watch(case).plan(menu)
+    except BudgetExceeded:
+        return False
+    return True
+
+
 def after(counts: Counts, mechanism: Mechanism, count: int) -> Counts:
     """Return what is held after a charge."""
     held = dict(counts)

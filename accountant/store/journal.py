@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import re
 import secrets
 from typing import Any, NamedTuple
@@ -164,9 +165,14 @@ class Transaction:
         )
         return self._seq
 
-    def enter(self, table: str, action: str, text: str, **body: Any) -> int:
-        """Append a row for a text that the store has not seen, and return the number it has."""
-        number = self.append(action, body)
+    def number_of(
+        self, text: str, table: str = "kinds", action: str = "kind", name: str = "mechanism"
+    ) -> int:
+        """Return the number of a mechanism's text, or a budget's; a new one where there is none."""
+        known = self.ask(f"SELECT id FROM accountant_{table} WHERE digest = ?", digest(text))
+        if known:
+            return int(known[0][0])
+        number = self.append(action, {name: json.loads(text)})
         self.later(
             f"INSERT INTO accountant_{table} (id, digest, text) VALUES (?, ?, ?)",
             (number, digest(text), text),
@@ -225,18 +231,14 @@ class Transaction:
 
 def opened(database: Database, chain: Chain) -> str:
     """Return the identity of the store that is there; LedgerError if it is not this version's."""
-    try:
-        row = database.execute("SELECT version, identity, keyed FROM accountant_store").fetchone()
-    except Exception as error:
-        if database.trouble(error) == "missing":
-            database.rollback()
-            raise LedgerError(
-                "this database holds no store; make one by accountant store init, or by create=True"
-            ) from error
-        raise
-    if row is None:
+    rows = _stated(database)
+    if rows is None:
+        raise LedgerError(
+            "this database holds no store; make one by accountant store init, or by create=True"
+        )
+    if not rows:
         raise LedgerError("this store has lost its version: its table accountant_store is empty")
-    version, identity, keyed = row
+    version, identity, keyed = rows[0]
     if version != VERSION:
         raise LedgerError(
             f"this store has version {version}, and this release reads version {VERSION} alone."
@@ -253,7 +255,7 @@ def create(database: Database, chain: Chain) -> None:
 
     The schema's digest is a part of the identity, and so of every hash of the journal.
     """
-    if _exists(database):
+    if _stated(database) is not None:
         return
     database.begin()
     try:
@@ -267,7 +269,7 @@ def create(database: Database, chain: Chain) -> None:
         database.commit()
     except BaseException:
         database.rollback()
-        if not _exists(database):  # another process made them first
+        if _stated(database) is None:  # else another process made them first
             raise
 
 
@@ -282,11 +284,13 @@ def is_as_created(database: Database, identity: str) -> bool:
     return identity.rpartition(":")[2] == schema(database)
 
 
-def _exists(database: Database) -> bool:
+def _stated(database: Database) -> list[Any] | None:
+    """Return what a store says of itself; None where there is none."""
     try:
-        database.execute("SELECT version FROM accountant_store").fetchone()
+        found = database.execute("SELECT version, identity, keyed FROM accountant_store").fetchall()
     except Exception as error:
         if database.trouble(error) != "missing":
             raise
-        return False
-    return True
+        database.rollback()
+        return None
+    return list(found)

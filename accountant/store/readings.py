@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
-from accountant.ledger import Accountant, Budget, Remaining
+from accountant.ledger import Accountant, Budget, Remaining, document
 from accountant.ledger.history import Entry, entry
 from accountant.ledger.plans import Watch
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 from accountant.store import decisions, texts
-from accountant.store.addresses import EVERYONE, blocks_of, find, range_of
-from accountant.store.blocks import ledger_of
+from accountant.store.charges import HELD
 from accountant.store.database import Database
 from accountant.store.decisions import Case
 from accountant.store.journal import Head
+from accountant.store.texts import EVERYONE, blocks_of, range_of
 
 # Rows of the journal that are fetched at a time.
 _PAGE = 20_000
@@ -73,60 +73,56 @@ def head(base: Database) -> Head:
 
 def blocks(base: Database, named: Sequence[str] | None) -> list[Block]:
     """Return the named blocks, or all, in the order in which they were made."""
-    where, values = ("true", ()) if named is None else find(base, named)
+    where, values = ("true", ()) if named is None else base.find(named)
     rows = base.execute(
         "SELECT b.id, b.address, g.text, b.relation, b.deltas, b.planned FROM accountant_blocks b"
         f" LEFT JOIN accountant_budgets g ON g.id = b.budget WHERE {where} ORDER BY b.id",
         values,
     ).fetchall()
-    counts = _counts(base, where, values)
+    counts: dict[int, list[tuple[Mechanism, int]]] = {}
+    for block, _, held, kind in base.execute(f"{HELD} ({where}) ORDER BY 2", values).fetchall():
+        counts.setdefault(block, []).append((texts.mechanism_of(kind), held))
     reserved = _reserved(base)
-    found = []
-    for number, address, text, relation, deltas, planned in rows:
-        found.append(
-            Block(
-                address,
-                None if text is None else texts.budget_of(text),
-                NeighbouringRelation[relation] if relation else None,
-                tuple(counts.get(number, ())),
-                reserved.get(number, 0),
-                tuple(json.loads(deltas)),
-                _planned(base, planned),
-            )
+    return [
+        Block(
+            address,
+            None if text is None else texts.budget_of(text),
+            NeighbouringRelation[relation] if relation else None,
+            tuple(counts.get(number, ())),
+            reserved.get(number, 0),
+            tuple(json.loads(deltas)),
+            _planned(base, planned),
         )
-    return found
-
-
-def remaining(base: Database, address: str) -> Remaining:
-    """Return what a block has left."""
-    (block,) = _known(base, (address,))
-    return block.remaining()
+        for number, address, text, relation, deltas, planned in rows
+    ]
 
 
 def affordable(base: Database, named: Sequence[str], mechanism: Mechanism) -> int:
     """Return how many more releases every one of the blocks would allow now, at most 2**53."""
     most = 1 << 53
-    known: dict[Any, int] = {}
+    rooms: dict[Any, int] = {}
     everyone = blocks(base, (EVERYONE,))
-    for block in (*_known(base, named), *everyone):
+    for block in (*known(base, named), *everyone):
         if block.relation not in (None, mechanism.relation):
             return 0
         case = block.budget, block.counts, block.planned
-        if case not in known:
+        if case not in rooms:
             room = (1 << 53) - dict(block.counts).get(mechanism, 0)
             if block.budget is not None:
                 room = min(room, _watch(block, block.budget).affordable(mechanism))
-            known[case] = room
-        most = min(most, known[case])
+            rooms[case] = room
+        most = min(most, rooms[case])
     return most
 
 
 def ledger(base: Database, address: str) -> Accountant:
     """Return the ledger of a block: its records in order, open reservations in full."""
-    (block,) = _known(base, (address,))
+    (block,) = known(base, (address,))
     number = base.execute("SELECT id FROM accountant_blocks WHERE address = ?", (address,))
     entries = list(_entries(base, number.fetchone()[0]))
-    return ledger_of(entries, block.budget, block.deltas, block.planned)
+    return Accountant.from_json(
+        document.encode(entries, block.budget, None, block.deltas, block.planned)
+    )
 
 
 def journal(base: Database, columns: str, after: int = 0) -> Iterator[list[Any]]:
@@ -150,7 +146,8 @@ def _planned(base: Database, text: str) -> tuple[Entry, ...]:
     return tuple(found)
 
 
-def _known(base: Database, named: Sequence[str]) -> list[Block]:
+def known(base: Database, named: Sequence[str]) -> list[Block]:
+    """Return the named blocks; DomainError for a name of none."""
     found = blocks(base, named)
     addresses = {block.address for block in found}
     for name in named:
@@ -176,23 +173,6 @@ def _entries(base: Database, block: int) -> Iterator[Entry]:
                     counted = used[row] if action == "reserve" else count
                     if counted:
                         yield entry(kinds[kind], counted, label, time)
-
-
-def _counts(
-    base: Database, where: str, values: tuple[object, ...]
-) -> dict[int, list[tuple[Mechanism, int]]]:
-    accounts = f"accountant_blocks b JOIN accountant_accounts a ON a.block = b.id WHERE ({where})"
-    kinds = base.execute(
-        f"SELECT id, text FROM accountant_kinds WHERE id IN (SELECT a.kind FROM {accounts})", values
-    ).fetchall()
-    known = {number: texts.mechanism_of(text) for number, text in kinds}
-    rows = base.execute(
-        f"SELECT a.block, a.kind, a.held FROM {accounts} AND a.held > 0 ORDER BY a.kind", values
-    ).fetchall()
-    found: dict[int, list[tuple[Mechanism, int]]] = {}
-    for block, kind, held in rows:
-        found.setdefault(block, []).append((known[kind], held))
-    return found
 
 
 def _reserved(base: Database) -> dict[int, int]:

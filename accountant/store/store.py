@@ -10,17 +10,14 @@ from accountant import checks
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.ledger import Accountant, Budget, Remaining
-from accountant.ledger.closed import Uncopied
-from accountant.ledger.history import entry
+from accountant.ledger.history import Entry, Uncopied, entry
 from accountant.mechanisms.base import Mechanism
-from accountant.store import addresses, journal, readings, verification
-from accountant.store.access import Access
+from accountant.store import journal, readings, texts, verification
 from accountant.store.blocks import add, take_up
-from accountant.store.charges import Request, decide, plan
-from accountant.store.database import Database
+from accountant.store.charges import Request, decide, expire, plan, settle
+from accountant.store.database import Access, Database
 from accountant.store.journal import Chain, Head, Transaction
 from accountant.store.readings import Block
-from accountant.store.settlements import expire, settle
 from accountant.store.verification import Verification
 
 T = TypeVar("T")
@@ -84,7 +81,7 @@ class Store(Access, Uncopied):
         self._chain = Chain(secret)
         self._identity = self._retried(lambda: self._open(create))
         if everyone is not None:
-            self.add_blocks(addresses.EVERYONE, everyone)
+            self.add_blocks(texts.EVERYONE, everyone)
 
     def __enter__(self) -> Self:
         return self
@@ -119,21 +116,21 @@ class Store(Access, Uncopied):
         """
         checks.instance("budget", budget, (Budget, type(None)), "a Budget or None")
         listed = (blocks,) if isinstance(blocks, str) else blocks
-        wanted = tuple(dict.fromkeys(addresses.exact(each) for each in listed))
+        wanted = tuple(dict.fromkeys(texts.address_of(each) for each in listed))
         if not wanted:
             raise DomainError("blocks must name at least one block")
         return self._written(lambda turn: add(turn, wanted, budget))
 
     def blocks(self, named: str | Iterable[str] | None = None) -> list[Block]:
         """Return what blocks hold: those of addresses or patterns, or all."""
-        wanted = None if named is None else addresses.named(named)
+        wanted = None if named is None else texts.named(named)
         return self._read(lambda base: readings.blocks(base, wanted))
 
     @to_nearest
     def import_ledger(self, address: str, ledger: Accountant) -> None:
         """Make a block of a ledger: its budget, and all its records, whatever they cost."""
         checks.instance("ledger", ledger, Accountant, "an Accountant")
-        where = addresses.exact(address)
+        where = texts.address_of(address)
         self._written(lambda turn: take_up(turn, where, ledger))
 
     @to_nearest
@@ -142,7 +139,7 @@ class Store(Access, Uncopied):
 
         What is charged to it is not charged to the store.
         """
-        where = addresses.exact(address)
+        where = texts.address_of(address)
         return self._read(lambda base: readings.ledger(base, where))
 
     # Charging
@@ -172,14 +169,15 @@ class Store(Access, Uncopied):
         DomainError
             A block has no budget, or is not there.
         """
-        token = secrets.token_hex(12) if key is None else addresses.token(key)
+        token = secrets.token_hex(12) if key is None else texts.token(key)
         wanted = entry(mechanism, 1 if count is None else count, label)
-        request = Request(addresses.named(blocks), wanted, token, planned=True)
+        request = Request(texts.named(blocks), wanted, token, planned=True)
         made, planned = self._written(lambda turn: plan(turn, request, count is None), token)
         if made.refused is not None:
             raise made.refused
         return planned
 
+    @to_nearest
     def charge(
         self,
         blocks: str | Iterable[str],
@@ -216,8 +214,9 @@ class Store(Access, Uncopied):
         UnsupportedError, DomainError, ArgumentTypeError
             As for ``compose``; a block that is not there.
         """
-        return self._decided(blocks, mechanism, count, label, time, key, None)
+        return self._decided(blocks, entry(mechanism, count, label, time), key)
 
+    @to_nearest
     def reserve(
         self,
         blocks: str | Iterable[str],
@@ -237,7 +236,7 @@ class Store(Access, Uncopied):
         given back, it raises LedgerConflict.
         """
         seconds = checks.number(_LEASE, lease)
-        return self._decided(blocks, mechanism, count, label, time, key, seconds)
+        return self._decided(blocks, entry(mechanism, count, label, time), key, seconds)
 
     @to_nearest
     def commit(self, key: str, count: int | None = None) -> int:
@@ -254,13 +253,13 @@ class Store(Access, Uncopied):
         """
         if count is not None:
             count = checks.integer("count", count, 1, 1 << 53)
-        token = addresses.token(key)
+        token = texts.token(key)
         return self._written(lambda turn: settle(turn, token, count))
 
     @to_nearest
     def abort(self, key: str) -> int:
         """Say that nothing of a reservation was released, and give it back; as :meth:`commit`."""
-        token = addresses.token(key)
+        token = texts.token(key)
         return self._written(lambda turn: settle(turn, token, 0))
 
     def expire(self) -> list[str]:
@@ -272,13 +271,13 @@ class Store(Access, Uncopied):
     @to_nearest
     def remaining(self, address: str) -> Remaining:
         """Return what a block has left, in the unit of its filter."""
-        where = addresses.exact(address)
-        return self._read(lambda base: readings.remaining(base, where))
+        where = texts.address_of(address)
+        return self._read(lambda base: readings.known(base, (where,))[0].remaining())
 
     @to_nearest
     def affordable(self, blocks: str | Iterable[str], mechanism: Mechanism) -> int:
         """Return how many more releases each of ``blocks`` would allow now, at most 2**53."""
-        wanted = addresses.named(blocks)
+        wanted = texts.named(blocks)
         checked = entry(mechanism, 1).mechanism
         return self._read(lambda base: readings.affordable(base, wanted, checked))
 
@@ -297,21 +296,13 @@ class Store(Access, Uncopied):
         checks.instance("head", head, (Head, type(None)), "a Head or None")
         return self._read(lambda base: verification.verify(base, self._chain, self._identity, head))
 
-    @to_nearest
     def _decided(
-        self,
-        blocks: str | Iterable[str],
-        mechanism: Mechanism,
-        count: int,
-        label: str | None,
-        time: float | None,
-        key: str | None,
-        lease: float | None,
+        self, blocks: str | Iterable[str], item: Entry, key: str | None, lease: float | None = None
     ) -> Receipt:
-        token = secrets.token_hex(12) if key is None else addresses.token(key)
+        token = secrets.token_hex(12) if key is None else texts.token(key)
         request = Request(
-            addresses.named(blocks),
-            entry(mechanism, count, label, time),
+            texts.named(blocks),
+            item,
             token,
             None if lease is None else round(lease * 1e6),
             by="" if key is None else secrets.token_hex(8),

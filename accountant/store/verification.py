@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from accountant import checks
-from accountant.errors import AccountantError, BudgetExceeded
-from accountant.ledger.plans import Watch
+from accountant.errors import AccountantError
 from accountant.relations import NeighbouringRelation
-from accountant.store import addresses, decisions, texts
-from accountant.store.addresses import blocks_of
+from accountant.store import decisions, texts
 from accountant.store.database import Database
 from accountant.store.decisions import Case
 from accountant.store.journal import Chain, Head, is_as_created
 from accountant.store.readings import journal
+from accountant.store.texts import blocks_of
 
 # Faults that are listed; after these they are only counted.
 _LISTED = 20
@@ -61,49 +60,45 @@ class Verification(NamedTuple):
         return self.found == 0
 
 
-class _Faults:
-    def __init__(self) -> None:
-        self.listed: list[str] = []
-        self.found = 0
-
-    def add(self, text: str) -> None:
-        self.found += 1
-        if len(self.listed) < _LISTED:
-            self.listed.append(text)
-
-
 def verify(base: Database, chain: Chain, identity: str, head: Head | None) -> Verification:
     """Check the chain row by row, then the tables against what the rows say."""
-    faults = _Faults()
-    replay = _Replay()
+    replay, found = _Replay(), 0
+    listed: list[str] = []
     seq, digest = 0, chain.first(identity)
-    kept = None
-    for page in journal(base, "seq, time, action, key, body, digest"):
-        for number, time, action, key, body, written in page:
-            if number != seq + 1:
-                faults.add(f"row {seq + 1} of the journal is missing")
-            follows = chain.next(digest, number, time, action, key, body) == written
-            seq, digest = number, written
-            if head is not None and number == head.rows:
-                kept = written
-            if not follows:
-                faults.add(f"row {number} does not follow from the row before: one was changed")
-                continue  # what it says is of no use
-            try:
-                replay.take(number, time, action, key, body)
-            except _UNREADABLE as error:
-                faults.add(f"row {number} cannot be: {error!r:.120}")
-    stated = base.execute("SELECT seq, digest FROM accountant_head").fetchall()
-    if [tuple(row) for row in stated] != [(seq, digest)]:
-        faults.add(f"the journal ends at row {seq}, its stated end is {stated!r:.120}")
-    if head is not None and head.rows and kept != head.digest:
-        what = "has been cut or is an older copy" if kept is None else "is another one"
-        faults.add(f"the journal {what}: row {head.rows} is not the one of the head that was given")
-    if not is_as_created(base, identity):
-        faults.add("the tables are not as they were created: columns, triggers, rules or indexes")
-    for text in replay.differences(base):
-        faults.add(text)
-    return Verification(Head(seq, digest), tuple(faults.listed), faults.found)
+
+    def faults() -> Iterator[str]:
+        nonlocal seq, digest
+        kept = None
+        for page in journal(base, "seq, time, action, key, body, digest"):
+            for number, time, action, key, body, written in page:
+                if number != seq + 1:
+                    yield f"row {seq + 1} of the journal is missing"
+                follows = chain.next(digest, number, time, action, key, body) == written
+                seq, digest = number, written
+                if head is not None and number == head.rows:
+                    kept = written
+                if not follows:
+                    yield f"row {number} does not follow from the row before: one was changed"
+                    continue  # what it says is of no use
+                try:
+                    replay.take(number, time, action, key, body)
+                except _UNREADABLE as error:
+                    yield f"row {number} cannot be: {error!r:.120}"
+        stated = base.execute("SELECT seq, digest FROM accountant_head").fetchall()
+        if [tuple(row) for row in stated] != [(seq, digest)]:
+            yield f"the journal ends at row {seq}, its stated end is {stated!r:.120}"
+        if head is not None and head.rows and kept != head.digest:
+            what = "has been cut or is an older copy" if kept is None else "is another one"
+            yield f"the journal {what}: row {head.rows} is not the one of the head that was given"
+        if not is_as_created(base, identity):
+            yield "the tables are not as they were created: columns, triggers, rules or indexes"
+        yield from replay.differences(base)
+
+    for text in faults():
+        found += 1
+        if len(listed) < _LISTED:
+            listed.append(text)
+    return Verification(Head(seq, digest), tuple(listed), found)
 
 
 class _Block(NamedTuple):
@@ -211,7 +206,7 @@ class _Replay:
         self._kinds[row] = text
 
     def _block(self, body: Any, *, row: int, **_: Any) -> None:
-        address, budget = addresses.exact(body["address"]), body["budget"]
+        address, budget = texts.address_of(body["address"]), body["budget"]
         _require(address not in self._names, "another address")
         _require(budget is None or budget in self._budgets, "a budget that is there")
         self._names.add(address)
@@ -266,7 +261,7 @@ class _Replay:
     def _require_everyone(self, body: Any) -> None:
         """Refuse a row that leaves out the block of all people, which is the first if it is one."""
         first = next(iter(self._blocks), None)
-        if first is not None and self._blocks[first].address == addresses.EVERYONE:
+        if first is not None and self._blocks[first].address == texts.EVERYONE:
             _require(any(number == first for number in blocks_of(body)), "the block of everyone")
 
     def _hold(self, body: Any, times: int) -> None:
@@ -296,7 +291,7 @@ class _Replay:
                 continue
             budget = self._budgets[block.budget]
             menu = decisions.menu_of(texts.compact(block.planned), self._kinds)
-            if menu and not _plannable(budget, menu):
+            if menu and not decisions.can_plan(Case(budget, (), ()), menu):
                 yield f"block {block.address} has a plan beyond its budget"
             if block.held == block.taken and not block.peaks:
                 continue  # what a ledger brought in is taken whatever it costs
@@ -324,10 +319,10 @@ class _Replay:
         """Name the data sets that have several blocks, one of them under replace-one."""
         several: dict[str, int] = {}
         for block in self._blocks.values():
-            group = addresses.siblings(block.address)
+            group = texts.siblings(block.address)
             several[group] = several.get(group, 0) + 1
         for number, block in self._blocks.items():
-            group = addresses.siblings(block.address)
+            group = texts.siblings(block.address)
             if relations[number] == NeighbouringRelation.REPLACE_ONE.name and several[group] > 1:
                 yield f"{group} has several blocks, and {block.address} is under replace-one"
 
@@ -342,14 +337,6 @@ def _all_fit(peaks: list[dict[int, int]], fits: Callable[[dict[int, int]], bool]
         return True
     middle = len(peaks) // 2
     return bool(middle) and _all_fit(peaks[:middle], fits) and _all_fit(peaks[middle:], fits)
-
-
-def _plannable(budget: str, menu: decisions.Counts) -> bool:
-    try:
-        Watch(texts.budget_of(budget)).plan(menu)
-    except BudgetExceeded:
-        return False
-    return True
 
 
 def _require(true: bool, what: str) -> None:

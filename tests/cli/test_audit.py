@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from accountant.audit import shipped
 from accountant.cli import main
-from accountant.cli.audit import NAMES
+from accountant.cli.installation import NAMES
 from accountant.learn.release import Privatiser
 
 

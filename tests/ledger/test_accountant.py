@@ -15,7 +15,6 @@ from accountant.errors import (
     AccountantError,
     ArgumentTypeError,
     BudgetExceeded,
-    DomainError,
     UnsupportedError,
 )
 from accountant.ledger import Accountant, Budget, Entry, evaluation, register
@@ -117,31 +116,26 @@ def test_entries_are_frozen():
 
 # Refusals: nothing is recorded
 
-BAD = [
-    {"count": 0},
-    {"count": -1},
-    {"count": 1.0},
-    {"count": True},
-    {"count": "1"},
-    {"count": math.nan},
-    {"count": None},
-    {"count": 2**53 + 1},
-    {"count": [1, 2]},
-    {"mechanism": "Gaussian"},
-    {"mechanism": None},
-    {"mechanism": m.Gaussian},
-    {"mechanism": m.Gaussian(1.0, relation=REPLACE)},
-    {"label": 3},
-    {"label": b"x"},
-    {"time": "now"},
-    {"time": True},
-    {"time": math.nan},
-    {"time": math.inf},
-    {"time": 10**400},
-]
+BAD = {
+    "count": (0, -1, 1.0, True, "1", math.nan, None, 2**53 + 1, [1, 2]),
+    "mechanism": ("Gaussian", None, m.Gaussian, m.Gaussian(1.0, relation=REPLACE)),
+    "label": (3, b"x"),
+    "time": ("now", True, math.nan, math.inf, 10**400),
+}
+BAD_STEPS = {
+    "noise_multiplier": (0.0, -1.0, math.nan, "1", True),
+    "sampling_probability": (1.1, -0.1, math.nan, None, True),
+    "count": (0.5,),
+}
 
 
-@pytest.mark.parametrize("bad", BAD, ids=repr)
+def each(bad):
+    """One argument that is wrong at a time."""
+    found = [{name: value} for name, values in bad.items() for value in values]
+    return pytest.mark.parametrize("bad", found, ids=repr)
+
+
+@each(BAD)
 @pytest.mark.parametrize("budget", [None, Budget(5.0, 1e-5)], ids=["free", "budgeted"])
 def test_bad_input_records_nothing(bad, budget):
     ledger = Accountant(budget)
@@ -152,23 +146,7 @@ def test_bad_input_records_nothing(bad, budget):
     assert ledger.to_json() == before
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"noise_multiplier": 0.0},
-        {"noise_multiplier": -1.0},
-        {"noise_multiplier": math.nan},
-        {"noise_multiplier": "1"},
-        {"noise_multiplier": True},
-        {"sampling_probability": 1.1},
-        {"sampling_probability": -0.1},
-        {"sampling_probability": math.nan},
-        {"sampling_probability": None},
-        {"sampling_probability": True},
-        {"count": 0.5},
-    ],
-    ids=repr,
-)
+@each(BAD_STEPS)
 def test_bad_steps_record_nothing(bad):
     ledger = Accountant()
     with pytest.raises(AccountantError):
@@ -179,14 +157,6 @@ def test_bad_steps_record_nothing(bad):
 def test_unhashable_mechanisms_are_refused():
     with pytest.raises(ArgumentTypeError, match="hashable"):
         Accountant().compose(Bag(numbers=[1.0]))
-
-
-def test_totals_beyond_exact_doubles_are_refused():
-    ledger = Accountant()
-    ledger.compose(Noise(1.0), 2**53)
-    with pytest.raises(DomainError, match=r"2\*\*53"):
-        ledger.compose(Noise(1.0))
-    assert len(ledger) == 2**53
 
 
 @pytest.mark.parametrize("value", [-1e-9, 1.0, math.nan, "1e-5", None, True])

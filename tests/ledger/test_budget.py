@@ -9,54 +9,30 @@ import pytest
 
 from accountant.analyses import renyi_conversion
 from accountant.errors import ArgumentTypeError, DomainError
-from accountant.ledger import Accountant, Budget, limits
-from accountant.ledger.limits import CANDIDATES
+from accountant.ledger import Accountant, Budget, meters
+from accountant.ledger.meters import CANDIDATES
 from accountant.mechanisms import Gaussian
 from support.toy_mechanisms import Noise
 
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"epsilon": 0.0},
-        {"epsilon": -1.0},
-        {"epsilon": math.inf},
-        {"epsilon": math.nan},
-        {"delta": 0.0, "filter": "moments"},
-        {"filter": "pure"},
-        {"level": 1.0},
-        {"delta": 1.0},
-        {"delta": math.nan},
-        {"filter": "best"},
-        {"orders": 1.0},
-        {"orders": []},
-        {"orders": [2.0, 2.0]},
-        {"orders": [math.inf]},
-        {"orders": [1.0001]},
-        {"orders": [3.0], "filter": "gaussian"},
-        {"share": -0.1},
-        {"share": 0.5, "filter": "gaussian"},
-        {"share": 1.0, "filter": "approximate"},
-        {"epsilon": 1e-5, "delta": 1e-200},
-    ],
-)
-def test_budgets_outside_their_domain(arguments):
-    with pytest.raises(DomainError):
-        Budget(**({"epsilon": 1.0, "delta": 1e-5} | arguments))
+OUTSIDE = [
+    *({"epsilon": epsilon} for epsilon in (0.0, -1.0, math.inf, math.nan)),
+    *({"delta": delta} for delta in (1.0, math.nan)),
+    *({"filter": name} for name in ("pure", "best")),
+    *({"orders": orders} for orders in (1.0, [], [2.0, 2.0], [math.inf], [1.0001])),
+    *({"level": 1.0}, {"share": -0.1}, {"delta": 0.0, "filter": "moments"}),
+    *({"orders": [3.0], "filter": "gaussian"}, {"share": 0.5, "filter": "gaussian"}),
+    *({"share": 1.0, "filter": "approximate"}, {"epsilon": 1e-5, "delta": 1e-200}),
+]
+WRONG = [*({"epsilon": e} for e in ("1", True, [1.0, 2.0])), {"delta": None}, {"orders": "8"}]
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        {"epsilon": "1"},
-        {"epsilon": True},
-        {"epsilon": [1.0, 2.0]},
-        {"delta": None},
-        {"orders": "8"},
-    ],
+    ("arguments", "error"),
+    [*((each, DomainError) for each in OUTSIDE), *((each, ArgumentTypeError) for each in WRONG)],
+    ids=repr,
 )
-def test_budgets_of_the_wrong_type(arguments):
-    with pytest.raises(ArgumentTypeError):
+def test_budgets_outside_their_domain_or_of_the_wrong_type(arguments, error):
+    with pytest.raises(error):
         Budget(**({"epsilon": 1.0, "delta": 1e-5} | arguments))
 
 
@@ -99,7 +75,7 @@ def test_the_orders_parts_of_delta_add_up_to_no_more_than_there_is(count, monkey
     for k in range(1, 200):
         whole = Budget(2.0, k / 3e6, orders=[20.0 + j for j in range(count)])
         with monkeypatch.context() as patch:
-            patch.setattr(limits, "capacity_lower", noting)
+            patch.setattr(meters, "capacity_lower", noting)
             parts.clear()
             whole.renyi_capacities()
         assert len(parts) == count

@@ -94,12 +94,6 @@ def test_every_record_has_the_relation_of_the_first():
     history.check_relation([])
 
 
-@pytest.mark.parametrize("count", [0, -1, 2**53 + 1, 1.5, math.nan, "1", None])
-def test_what_is_no_count_is_refused(count):
-    with pytest.raises((DomainError, ArgumentTypeError)):
-        entry(ac.Gaussian(2.0), count)
-
-
 def test_labels_and_times_are_kept_as_they_are():
     one = ac.Gaussian(2.0)
     assert entry(one, 1, "words", 3) == Entry(one, 1, "words", 3.0)

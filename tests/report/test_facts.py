@@ -1,13 +1,14 @@
-"""Titles of theorems are those of the pages; links end at the headings."""
+"""Titles are those of the pages, links end at the headings; a large ε never sounds small."""
 
 import importlib.util
 import json
+import math
 from pathlib import Path
 
 import pytest
 
 from accountant.report import facts
-from accountant.report.facts import proofs
+from accountant.report.facts import proofs, tone
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,3 +44,17 @@ def test_anchors_are_those_of_sphinx():
     numbers = tuple(maker().titles())
     for one in proofs(numbers, "https://x"):
         assert one.address.split("#")[1] == make_id(f"{one.number}. {one.title}")
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "grade"),
+    [(0.0, 0), (1e-9, 1), (1.0, 1), (1.0000001, 2), (10.0, 2), (10.5, 3), (20.0, 3), (46.0, 4)],
+)
+def test_grades(epsilon, grade):
+    assert tone(epsilon).grade == grade
+
+
+def test_nothing_known_is_the_worst():
+    assert tone(math.inf).grade == tone(math.nan).grade == 4
+    assert "Do not publish" in tone(46.0).sentence
+    assert "Do not publish" not in tone(1.0).sentence

@@ -19,8 +19,8 @@ from accountant.bounds import Bounds
 from accountant.derived import BestOfPoissonRuns, BestOfRuns
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.ledger import schema
-from accountant.report import STAGES, facts, over_steps, statement
-from accountant.report.attack_table import SampledProfile
+from accountant.report import STAGES, facts, spending, statement
+from accountant.report.numbers import SampledProfile
 from accountant.sampling import (
     CyclicBatches,
     FixedSizeSampled,
@@ -207,7 +207,7 @@ def test_steps_of_many_kinds_are_enclosed():
         ledger.step(noise_multiplier=2.0 + 0.1 * k, sampling_probability=0.3, count=20)
         if k % 10 == 0:
             ledger.compose(ac.ApproximateDP(0.02, delta=1e-7))
-    steps = over_steps.over_steps(ledger.history, ledger.counts, Bounds(1e3, 1e3), 1e-5)
+    steps = spending.over_steps(ledger.history, ledger.counts, Bounds(1e3, 1e3), 1e-5)
     found = evenly_spaced(ledger.history, len(steps))
     for (length, low, high), (same, counts) in zip(steps[:-1], found, strict=False):
         gaussian = [(m, n) for m, n in counts if not isinstance(m, ac.ApproximateDP)]

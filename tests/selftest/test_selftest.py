@@ -13,7 +13,7 @@ from accountant.analyses import mixed
 from accountant.cli import main
 from accountant.ledger import Accountant
 from accountant.mechanisms import Gaussian, Laplace
-from accountant.selftest import numerics, system
+from accountant.selftest import numerics
 from support import oracle_checks
 
 
@@ -105,8 +105,8 @@ def test_flushed_subnormals_are_found(monkeypatch):
     class Info:
         min = 0.0
 
-    monkeypatch.setattr(system.sys, "float_info", Info)
-    assert "subnormal" in "".join(filter(None, system.arithmetic()))
+    monkeypatch.setattr(selftest.sys, "float_info", Info)
+    assert "subnormal" in "".join(filter(None, selftest.arithmetic()))
 
 
 def test_the_stored_rows_are_the_oracles():

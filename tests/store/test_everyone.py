@@ -9,7 +9,7 @@ import accountant as ac
 from accountant import store
 from accountant.errors import DomainError, UnsupportedError
 from accountant.ledger import Accountant, Budget
-from accountant.store.addresses import EVERYONE
+from accountant.store.texts import EVERYONE
 from support.store_tampering import Tampered
 
 TENANTS = ["acme/visits/1", "acme/visits/2", "blue/visits/1"]

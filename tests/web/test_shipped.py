@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-import accountant.cli.web as command
+import accountant.cli.installation as command
 from support.web import PAGE
 
 pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the web page is not built (make -C web)")

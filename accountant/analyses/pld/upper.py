@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from accountant._basics.locks import ModuleLock
+from accountant._basics.files import ModuleLock
 from accountant.analyses.pld.composed_law import ComposedLaw, TooLarge
 from accountant.analyses.pld.loss_grid import GridPart, GridPlan, largest_loss, refuse_huge
 from accountant.analyses.pld.saddle_point import (

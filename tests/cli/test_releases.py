@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 import accountant as ac
 from accountant import mechanisms as m
-from accountant.cli import main
-from accountant.ledger import Accountant, pipeline
+from accountant.cli import main, releases
+from accountant.ledger import Accountant
 from accountant.sampling.poisson import PoissonSampled
 
 TOML = """
@@ -33,7 +33,7 @@ RELEASE = {"mechanism": "Gaussian", "parameters": {"noise_multiplier": 2.0}}
 
 @pytest.fixture
 def compose(tmp_path):
-    def run(content, *options, name="pipeline.json", code=0):
+    def run(content, *options, name="releases.json", code=0):
         path = tmp_path / name
         path.write_text(content if isinstance(content, str) else json.dumps(content))
         result = CliRunner().invoke(main, ["compose", str(path), *options])
@@ -51,7 +51,7 @@ def expected():
 
 
 def test_toml_in_json_out(compose):
-    answer = json.loads(compose(TOML, "--json", name="pipeline.toml"))
+    answer = json.loads(compose(TOML, "--json", name="releases.toml"))
     ledger = expected()
     assert answer["relation"] == "add-or-remove"
     for row, delta in zip(answer["epsilons"], (1e-5, 1e-6), strict=True):
@@ -63,7 +63,7 @@ def test_toml_in_json_out(compose):
 
 
 def test_the_table_is_rounded_to_the_safe_side(compose):
-    text = compose(TOML, name="pipeline.toml")
+    text = compose(TOML, name="releases.toml")
     assert "training" in text
     bounds = expected().epsilon_bounds(1e-5)
     row = next(line for line in text.splitlines() if "1e-05" in line)
@@ -89,7 +89,7 @@ def test_nested_mechanisms(tmp_path):
     sampled = {"mechanism": inner, "sampling_probability": 0.5}
     release = {"mechanism": "PoissonSampled", "parameters": sampled}
     path.write_text(json.dumps({"delta": 1e-5, "release": [release]}))
-    history = pipeline.read(path).ledger.history
+    history = releases.read(path).ledger.history
     assert history[0].mechanism == PoissonSampled(m.Laplace(3.0), 0.5)
 
 
@@ -159,7 +159,7 @@ def test_complaints(compose, content, complaint):
 
 
 def test_complaints_about_files(compose, tmp_path):
-    assert ".toml or .json" in compose("x", name="pipeline.yaml", code=2)
-    assert "cannot be read" in compose("delta = [", name="pipeline.toml", code=2)
+    assert ".toml or .json" in compose("x", name="releases.yaml", code=2)
+    assert "cannot be read" in compose("delta = [", name="releases.toml", code=2)
     result = CliRunner().invoke(main, ["compose", str(tmp_path / "missing.toml")])
     assert result.exit_code == 2

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from accountant._core import tools
-from accountant.selftest import functions
+from accountant.selftest import numerics
 
 U = 2.0**-53
 
@@ -21,7 +21,7 @@ def exact(name, values):
 
 def test_the_stored_truths():
     """Every tenth of them, to the digits stored."""
-    for name, truths in functions._stored().items():
+    for name, truths in numerics._elementary().items():
         rows = list(zip(*truths.arguments, truths.nearest, truths.rest, strict=True))
         assert len(rows) >= 60
         for *values, nearest, rest in rows[::10]:
@@ -48,22 +48,22 @@ def test_a_failure_says_which_function(name, monkeypatch):
         return values
 
     monkeypatch.setattr(tools, "libm", broken)
-    found = faults(functions.libm())
+    found = faults(numerics.libm())
     assert len(found) == 1
     assert found[0].startswith(f"the C library's {name} errs by ")
-    assert functions._stored()[name].arguments[0][7].hex() in found[0]
+    assert numerics._elementary()[name].arguments[0][7].hex() in found[0]
 
 
 def test_an_answer_that_is_no_number_is_a_fault(monkeypatch):
     monkeypatch.setattr(tools, "vmath", lambda name, x: np.full_like(x, np.nan))
-    assert len(faults(functions.core())) == len(list(functions.core()))
+    assert len(faults(numerics.own())) == len(list(numerics.own()))
 
 
 def test_the_worst_that_is_known_is_among_the_arguments():
     """Where an erfc in use errs by 7 units, which a budget of 5 would refuse."""
-    assert functions._stored()["erfc"].rest.size > 300
+    assert numerics._elementary()["erfc"].rest.size > 300
     worst = float.fromhex("0x1.3fafa066d0f45p+0")
-    assert worst in functions._stored()["erfc"].arguments[0]
+    assert worst in numerics._elementary()["erfc"].arguments[0]
 
 
 def test_values_of_two_arguments():

@@ -1,31 +1,102 @@
-"""Checks of values: numbers and arrays of numbers, integers, words, flags, functions, relations."""
+"""The only argument coercion and domain checks.
+
+:class:`Argument` is a name, a domain and advice; those that several packages share stand at the
+end. A check returns the checked value, or raises ArgumentTypeError or DomainError with the
+argument's name, what it must be, the value received and what to do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias, TypeVar, cast, overload
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.checks.domains import (
-    BATCH_SIZE,
-    MAX_COUNT,
-    Argument,
-    describe,
-    followed,
-    integers,
-    shown,
-    wrong_type,
-)
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.relations import NeighbouringRelation
+
+T = TypeVar("T")
 
 # What users may write, and what a check makes of it.
 ArrayLike: TypeAlias = "NDArray[Any] | Sequence[Any]"
 Scalar: TypeAlias = "float | np.floating[Any] | np.integer[Any]"
 Integer: TypeAlias = "int | np.integer[Any]"
 Checked: TypeAlias = "float | NDArray[np.float64]"
+
+# Every integer up to here is a double, so counts reach the native core unrounded.
+MAX_COUNT = 2**53
+
+
+class Argument(NamedTuple):
+    """An argument's name, its domain in words and as a predicate, and advice.
+
+    ``holds`` takes a number or an array. Its conditions are positive (``x >= 0``), so NaN fails
+    every one of them. ``hint`` takes a number outside the domain and returns better advice, or
+    nothing, where the value looks like another argument's.
+    """
+
+    name: str
+    requirement: str
+    holds: Callable[[Any], Any]
+    advice: str
+    hint: Callable[[Any], str] | None = None
+
+    def renamed(self, name: str, advice: str | None = None) -> Argument:
+        """Return the argument under another name, with other advice where it is given.
+
+        The hint goes, for it names other arguments.
+        """
+        other = self.advice if advice is None else advice
+        return Argument(name, self.requirement, self.holds, other)
+
+    @property
+    def must(self) -> str:
+        """The requirement as a sentence."""
+        return f"{self.name} must be {self.requirement}"
+
+    def advise(self, value: object) -> str:
+        """Return what to do about a number outside the domain, as the message's next sentence."""
+        return followed((self.hint(value) if self.hint else "") or self.advice)
+
+
+def positive(name: str, advice: str) -> Argument:
+    """Return the argument that is a finite number > 0."""
+    return Argument(name, "a finite number > 0", lambda x: (x > 0.0) & (x < np.inf), advice)
+
+
+def integers(name: str, least: int, most: int, advice: str) -> Argument:
+    """Return the argument that is an integer in [least, most]."""
+    highest = "2**53" if most == MAX_COUNT else str(most)
+    return Argument(
+        name, f"an integer in [{least}, {highest}]", lambda x: (x >= least) & (x <= most), advice
+    )
+
+
+def wrong_type(argument: Argument, received: str, advice: str | None = None) -> ArgumentTypeError:
+    """Return the error about a value of the wrong type."""
+    text = argument.advice if advice is None else advice
+    return ArgumentTypeError(f"{argument.must}; got {received}{followed(text)}")
+
+
+def followed(advice: str) -> str:
+    """Return advice as the next sentence of a message, or nothing."""
+    return f". {advice}" if advice else ""
+
+
+def describe(value: object) -> str:
+    """Return the type of a value and the value, for a message."""
+    return f"the {type(value).__name__} {shown(value)}"
+
+
+def shown(value: object) -> str:
+    """Return a value for a message, cut off where it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python declines to print integers of thousands of digits
+        text = "a very large integer"
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def real(argument: Argument, value: object) -> Checked:
@@ -37,7 +108,11 @@ def real(argument: Argument, value: object) -> Checked:
     array = _as_array(argument, value)
     if array.dtype.kind not in "fiu" or not np.can_cast(array.dtype, np.float64):
         raise wrong_type(argument, _received(value, array))
-    if array.dtype.kind in "iu" and array.size and not _counts_are_exact(array):
+    if (
+        array.dtype.kind in "iu"
+        and array.size
+        and not -MAX_COUNT <= array.min() <= array.max() <= MAX_COUNT
+    ):
         raise DomainError(f"{argument.must}; got integers that are no float64")
     return _array(argument, array.astype(np.float64, order="C", copy=False), array)
 
@@ -53,31 +128,14 @@ def count(argument: Argument, value: object) -> Checked:
         return _scalar(argument, value, int(value))
     if isinstance(value, (float, np.floating)):
         hint = argument.hint(value) if argument.hint else ""
-        raise wrong_type(argument, describe(value), hint or _pass_an_int(argument))
+        raise wrong_type(argument, describe(value), hint or f"Pass an int. {argument.advice}")
     array = _as_array(argument, value)
     # An empty array has no elements whose type could be wrong (np.array([]) is float64).
     if array.dtype.kind not in ("iu" if array.size else "fiu"):
-        advice = _pass_an_int(argument) if array.dtype.kind == "f" else None
+        advice = f"Pass an int. {argument.advice}" if array.dtype.kind == "f" else None
         raise wrong_type(argument, _received(value, array), advice)
     checked = _array(argument, array, array)
     return checked if isinstance(checked, float) else checked.astype(np.float64, copy=False)
-
-
-def common_shape(names: Sequence[str], values: Sequence[Checked]) -> tuple[int, ...]:
-    """Return the shape to which the values broadcast; ``()`` when all are scalars."""
-    shapes = [np.shape(value) for value in values]
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        listing = ", ".join(f"{name} {shape}" for name, shape in zip(names, shapes, strict=True))
-        raise DomainError(
-            f"array arguments must broadcast to one shape; got shapes {listing}."
-            " Insert axes of length 1, as in x[:, None]"
-        ) from None
-
-
-def _pass_an_int(argument: Argument) -> str:
-    return f"Pass an int. {argument.advice}"
 
 
 def _scalar(argument: Argument, value: object, number: float) -> float:
@@ -140,29 +198,14 @@ def _exact_float(argument: Argument, value: Any) -> float:
     return number
 
 
-def _counts_are_exact(array: NDArray[Any]) -> bool:
-    return bool(array.max() <= MAX_COUNT and array.min() >= -MAX_COUNT)
-
-
-T = TypeVar("T")
-
-
 def in_fast_lane(q: object, sigma: object, steps: object, delta: object) -> bool:
     """Tell whether all four are plain Python numbers inside their domains, with delta > 0.
 
-    Such a call, by far the commonest, then needs no other check. The types are compared exactly:
-    a bool is an int to isinstance.
+    Such a call, by far the commonest, needs no other check. A bool is an int to isinstance.
     """
-    return (
-        type(q) is float
-        and type(sigma) is float
-        and type(steps) is int
-        and type(delta) is float
-        and 0.0 <= q <= 1.0
-        and sigma > 0.0
-        and 0 <= steps <= MAX_COUNT
-        and 0.0 < delta < 1.0
-    )
+    if not (type(q) is type(sigma) is type(delta) is float and type(steps) is int):
+        return False
+    return 0.0 <= q <= 1.0 and sigma > 0.0 and 0 <= steps <= MAX_COUNT and 0.0 < delta < 1.0
 
 
 def number(argument: Argument, value: object) -> float:
@@ -248,12 +291,8 @@ def relation(value: object) -> NeighbouringRelation:
     """Check a neighbouring relation."""
     if type(value) is NeighbouringRelation:
         return value
-    return instance(
-        "relation",
-        value,
-        NeighbouringRelation,
-        "a NeighbouringRelation, as in NeighbouringRelation.ADD_OR_REMOVE",
-    )
+    wanted = "a NeighbouringRelation, as in NeighbouringRelation.ADD_OR_REMOVE"
+    return instance("relation", value, NeighbouringRelation, wanted)
 
 
 def supported_relation(
@@ -270,18 +309,91 @@ def supported_relation(
     )
 
 
-def workers(value: object) -> int:
-    """Check a number of threads; None means one, the calling thread."""
-    if value is None:
-        return 1
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        if value >= 1:
-            return int(value)
-        raise DomainError(f"workers must be None or an integer >= 1; got {shown(value)}")
-    raise ArgumentTypeError(f"workers must be None or an integer >= 1; got {describe(value)}")
-
-
 def _one(name: str, kind: str, shape: tuple[int, ...]) -> ArgumentTypeError:
     return ArgumentTypeError(
         f"{name} must be one {kind}; got an array of shape {shape}. Call once for each element"
     )
+
+
+# Arguments that several packages share.
+Q = Argument(
+    "q",
+    "a sampling probability in [0, 1]",
+    lambda x: (x >= 0.0) & (x <= 1.0),
+    "It is the expected batch size over the number of records",
+    lambda x: (
+        "It is expected_batch_size / dataset_size, at most 1; were q and sigma swapped?"
+        * bool(x > 1.0)
+    ),
+)
+SAMPLING_PROBABILITY = Q._replace(
+    name="sampling_probability",
+    hint=lambda x: "A probability is at most 1; is it the noise multiplier?" * bool(x > 1.0),
+)
+SCALE = Argument("scale", "a number > 0", lambda x: x > 0.0, "It is the scale of the noise")
+SIGMA = Argument(
+    "sigma",
+    "a noise multiplier > 0",
+    SCALE.holds,
+    "It is the noise standard deviation over the clipping norm",
+)
+NOISE_MULTIPLIER = SIGMA.renamed(
+    "noise_multiplier", "It is the standard deviation of the noise over the unit of sensitivity"
+)
+STEPS = Argument(
+    "steps",
+    "an integer in [0, 2**53]",
+    lambda x: (x >= 0) & (x <= MAX_COUNT),
+    "It counts releases; round epochs / q up to an int",
+    lambda x: "It counts releases; were steps and delta swapped?" * bool(0.0 < x < 1.0),
+)
+COUNT = STEPS.renamed("count", "It says how often the mechanism is run")
+USER_RECORDS = integers(
+    "user_records", 1, 10**6, "It is the largest number of records that one user contributes"
+)
+DATASET_SIZE = integers("dataset_size", 1, MAX_COUNT, "It is the number of records")
+BATCH_SIZE = integers("batch_size", 1, MAX_COUNT, "It is the number of records in a batch")
+EPSILON = Argument("epsilon", "a number >= 0", lambda x: x >= 0.0, "It is a privacy loss in nats")
+RHO = EPSILON.renamed("rho", "It bounds the Rényi divergence by rho * order")
+MU = EPSILON.renamed("mu", "It is a distance of means in standard deviations")
+FINITE_EPSILON = Argument(
+    "epsilon", "a finite number >= 0", lambda x: (x >= 0.0) & (x < math.inf), "It is in nats"
+)
+SENSITIVITY = FINITE_EPSILON.renamed(
+    "sensitivity", "It is the largest norm of one record's contribution"
+)
+TARGET_EPS = positive("target_eps", "It is the privacy loss to stay within, in nats")
+DELTA = Argument(
+    "delta",
+    "a probability in [0, 1)",
+    lambda x: (x >= 0.0) & (x < 1.0),
+    "Choose it well below one over the number of records",
+    lambda x: "A failure probability is below 1; is it another argument?" * bool(x > 1.0),
+)
+TARGET_DELTA = Argument(
+    "delta",
+    "a probability in (0, 1)",
+    lambda x: (x > 0.0) & (x < 1.0),
+    "At delta = 0 the ε of Gaussian noise is infinite, so no target can be reached",
+    lambda x: f"{DELTA.advice}; were epsilon and delta swapped?" * bool(x >= 1.0),
+)
+PRIOR = TARGET_DELTA.renamed(
+    "prior", "It is the attacker's probability, before the release, that the record was used"
+)
+STATED_DELTA = Argument("delta", "a probability in [0, 1]", Q.holds, "It bounds a probability")
+FPR = Argument(
+    "fpr",
+    "a false-positive rate in [0, 1]",
+    Q.holds,
+    "It is the probability that the attack accuses a record that was not used",
+)
+ORDER = Argument(
+    "order",
+    "a finite Rényi order > 1",
+    lambda x: (x > 1.0) & (x < math.inf),
+    "At order 1 the divergence is Kullback-Leibler's, at infinity it bounds the loss",
+)
+ORDERS = ORDER.renamed("orders")
+OMEGA = Argument(
+    "omega", "a Rényi order > 1", lambda x: x > 1.0, "The Rényi curve is bounded below this order"
+)

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 import accountant as ac
-from accountant.report import enclosure, statement
+from accountant.report import contents, statement
 
 
 def of(*releases):
@@ -102,7 +102,7 @@ NONE = {
     "pure privacy": (of((ac.PureDP(0.1), 3)), 0.0, "a δ above 0"),
     "no guarantee": (of((ac.ApproximateDP(1.0, delta=0.1), 1)), 1e-5, "no finite ε is known"),
     "many kinds": (
-        of(*((ac.Gaussian(3.0 + k / 100), 1) for k in range(enclosure.MOST_KINDS + 1))),
+        of(*((ac.Gaussian(3.0 + k / 100), 1) for k in range(contents.MOST_KINDS + 1))),
         1e-5,
         "51 kinds of releases",
     ),
@@ -122,18 +122,18 @@ def test_a_page_without_one_says_why(name):
 
 
 def test_one_that_is_not_asked_for_is_not_made(monkeypatch):
-    monkeypatch.setattr(enclosure, "certificate", None)
+    monkeypatch.setattr(contents, "certificate", None)
     made = statement(LEDGERS["pure"], certificate=False)
     assert made.certificate.reason == "none was asked for"
     assert "encloses no certificate: none was asked for" in made.html()
 
 
 def test_one_that_is_too_long_or_fails_leaves_the_page(monkeypatch):
-    monkeypatch.setattr(enclosure, "MOST_BYTES", 100)
+    monkeypatch.setattr(contents, "MOST_BYTES", 100)
     assert "bytes" in statement(LEDGERS["pure"]).certificate.reason
 
     def fails(ledger, delta):
         raise OverflowError("out of range\x1b")
 
-    monkeypatch.setattr(enclosure, "certificate", fails)
+    monkeypatch.setattr(contents, "certificate", fails)
     assert statement(LEDGERS["pure"]).certificate.reason == "out of range\ufffd"
