@@ -103,10 +103,11 @@ class TruncatedCDP(Mechanism):
 
 @dataclass(frozen=True)
 class ConcentratedPair(DominatingPair):
-    """A line ρα below an order ω."""
+    """A line ρα below an order ω; ``is_symmetric`` where a bijection exchanges P and Q."""
 
     slope: float
     omega: float = math.inf
+    is_symmetric: bool = False
 
     @property
     def rho(self) -> float:

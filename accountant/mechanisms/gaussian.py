@@ -29,9 +29,8 @@ from accountant.errors import PrecisionError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import BoundedContribution, group_factor, set_fields
 from accountant.mechanisms.normal_masses import REACH, cells
-from accountant.pairs.base import DominatingPair, GaussianPart, Masses
+from accountant.pairs.base import GAUSSIAN, SAMPLED, DominatingPair, GaussianPart, LineLaw, Masses
 from accountant.pairs.excess import loss_of_sample_inverse
-from accountant.pairs.line import GAUSSIAN, SAMPLED, LineLaw
 from accountant.relations import NeighbouringRelation
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE

@@ -11,8 +11,9 @@ import numpy as np
 from accountant._basics.rounding import TINY, U, times_up
 from accountant.environment import to_nearest
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.discrete import REACH, DiscreteGaussian, DiscreteLaplace
+from accountant.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.integer_laws import REACH
 from accountant.mechanisms.laplace import Laplace
 
 # Discrete Gaussian noise up to this parameter is summed term by term.

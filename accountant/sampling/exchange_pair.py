@@ -10,6 +10,7 @@ import numpy as np
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U, half_square, lift, product_up, ratio_up, up
 from accountant._core import answers as core
+from accountant.mechanisms.discrete import IntegerPair
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.mechanisms.normal_masses import REACH, cells
@@ -195,11 +196,9 @@ def exchanged(plain: DominatingPair, q: float) -> DominatingPair | None:
         if not _LEAST_REACH < plain.reach < _MOST_REACH:
             return None
         return ExchangedLaplace(plain, q)
-    if not isinstance(plain, AtomicPair) or type(plain).centred is AtomicPair.centred:
+    if not isinstance(plain, IntegerPair):
         return None
-    half = plain.shift // 2  # type: ignore[attr-defined]
-    one = replace(plain, shift=half)  # type: ignore[type-var]
-    return ExchangedAtoms(plain, one, q)
+    return ExchangedAtoms(plain, replace(plain, shift=plain.shift // 2), q)
 
 
 @dataclass(frozen=True)
@@ -208,20 +207,19 @@ class ExchangedAtoms(AtomicPair):
 
     Parameters
     ----------
-    plain, one : AtomicPair
+    plain, one : IntegerPair
         The pairs of noise at distance 2Δ and at distance Δ.
     q : float
         In (0, 1).
     """
 
-    plain: AtomicPair
-    one: AtomicPair
+    plain: IntegerPair
+    one: IntegerPair
     q: float
 
     def atoms(self) -> Atoms:
         """Return one atom for every cell; the second law is the reflection of the first."""
         q, table = self.q, self.one.centred()
-        assert table is not None
         if table.infinite_p > 0.0:  # no noise: a record that was drawn is seen
             rest = np.array([1.0 - q])
             return Atoms(np.zeros(1), rest, rest, q, q, 8.0 * U, 0.0)
