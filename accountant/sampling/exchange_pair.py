@@ -17,8 +17,8 @@ from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair, Masses, mu_of_pure, rho_of_pure
 from accountant.pairs.excess import chord_excess, divergence, loss_of_sample, loss_of_sample_inverse
+from accountant.pairs.product import BlendPair
 from accountant.relations import NeighbouringRelation
-from accountant.sampling.mixture_pairs import BlendPair
 from accountant.sampling.replacement_pair import LEAST_DISTANCE
 from accountant.sampling.sampled_atoms import SampledAtoms
 from accountant.sampling.sampled_pairs import divergence_of_masses

@@ -20,10 +20,10 @@ from accountant.mechanisms.base import Mechanism, Selection
 from accountant.mechanisms.dominated_by import DominatedBy, nothing
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.pairs.base import DominatingPair
+from accountant.pairs.product import BlendPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.drawing import Indices, Seed
-from accountant.sampling.mixture_pairs import BlendPair
 from accountant.sampling.poisson import poisson_gaussian
 from accountant.sampling.sampler import Sampler, WorstCaseInstance, check_settings
 from accountant.sampling.truncated_poisson import overflow_probability

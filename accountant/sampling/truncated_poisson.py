@@ -15,11 +15,11 @@ from accountant.environment import to_nearest
 from accountant.mechanisms.base import Mechanism, Selection
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
 from accountant.pairs.base import DominatingPair, Masses
+from accountant.pairs.product import BlendPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import drawing
 from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.exchange_pair import MOST_SQUARED_DISTANCE
-from accountant.sampling.mixture_pairs import BlendPair
 from accountant.sampling.poisson import poisson_gaussian
 from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
 from accountant.sampling.sampled_pairs import SampledPair
