@@ -49,9 +49,6 @@ class AtomicPair(DominatingPair):
     @cached_property
     def support(self) -> tuple[float, float]:
         """The least and the largest finite loss, moved out by the error they carry."""
-        return self._losses_within()
-
-    def _losses_within(self) -> tuple[float, float]:
         loss, error = self._table.loss, self._table.loss_error
         low, high = float(loss[0]), float(loss[-1])
         if error == 0.0:
