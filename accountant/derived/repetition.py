@@ -18,8 +18,8 @@ from accountant.checks import Argument
 from accountant.derived.any_of import one_of
 from accountant.environment import to_nearest
 from accountant.mechanisms.base import Mechanism, Profile
-from accountant.mechanisms.dominated_by import nothing
 from accountant.mechanisms.fields import Wrapper
+from accountant.mechanisms.stated_guarantees import nothing
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.profile_pair import ProfileBounds, least_point, rdp_bound, two_sided
 from accountant.search import DOUBLES, bisect

@@ -10,9 +10,9 @@ from accountant import checks
 from accountant._basics.rounding import LEAST, U, ratio_down, ratio_up, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism, Profile, Selection
-from accountant.mechanisms.dominated_by import OnePair, nothing
 from accountant.mechanisms.fields import mechanism_of, set_fields
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
+from accountant.mechanisms.stated_guarantees import OnePair, nothing
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.excess import loss_of_sample, loss_of_sample_inverse
 from accountant.pairs.profile_pair import two_sided

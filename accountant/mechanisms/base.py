@@ -17,13 +17,13 @@ from typing import Any, ClassVar, Protocol, TypeAlias, overload
 
 from accountant._basics.arrays import FloatArray
 from accountant._basics.binding import bound
+from accountant._basics.display import Described as Described
+from accountant._basics.display import Selection as Selection
 from accountant._basics.display import text_up
 from accountant.bounds import Bounds
 from accountant.checks import ArrayLike, Scalar
 from accountant.environment import to_nearest
 from accountant.errors import UnsupportedError
-from accountant.mechanisms.described import Described as Described
-from accountant.mechanisms.described import Selection as Selection
 from accountant.pairs.base import DominatingPair, Problems, has_pld
 from accountant.relations import NeighbouringRelation
 

@@ -11,8 +11,8 @@ from accountant import checks
 from accountant._basics.arrays import FloatArray
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.dominated_by import nothing
 from accountant.mechanisms.fields import set_fields
+from accountant.mechanisms.stated_guarantees import nothing
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.profile_pair import ProfilePair
 from accountant.relations import NeighbouringRelation

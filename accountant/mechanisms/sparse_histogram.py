@@ -14,9 +14,16 @@ from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 from accountant.mechanisms.fields import mechanism_of, raise_unsupported, set_fields
 from accountant.mechanisms.gaussian import Gaussian
-from accountant.mechanisms.hidden_keys import Box, joined, rows_box, turned, weighted_box
+from accountant.mechanisms.hidden_keys import (
+    NOTHING,
+    Box,
+    hiding,
+    joined,
+    rows_box,
+    turned,
+    weighted_box,
+)
 from accountant.mechanisms.laplace import Laplace
-from accountant.mechanisms.shown import NOTHING, hiding
 from accountant.pairs.base import DominatingPair, Parts
 from accountant.pairs.product import total
 from accountant.relations import NeighbouringRelation

@@ -14,15 +14,22 @@ from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U, lift, up
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.dominated_by import DominatedBy
+from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.stated_guarantees import DominatedBy
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
-from accountant.sampling import drawing
-from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.lognormal import normal_tail
 from accountant.sampling.random_allocation import Allocated
-from accountant.sampling.sampler import EpochSampler, Sampler, WorstCaseInstance
+from accountant.sampling.sampler import (
+    EpochSampler,
+    Indices,
+    Sampler,
+    Seed,
+    WorstCaseInstance,
+    generator,
+    shuffled,
+)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -58,8 +65,6 @@ class FullBatch(Sampler):
 
     def mechanism(self, noise_multiplier: float) -> Mechanism:
         """Return ``steps`` Gaussians."""
-        from accountant.mechanisms.gaussian import Gaussian
-
         return self.steps * Gaussian(
             checks.number(checks.NOISE_MULTIPLIER, noise_multiplier), relation=self.relation
         )
@@ -142,9 +147,9 @@ class ShuffledBatches(EpochSampler):
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
         """Shuffle, then cut: O(records) an epoch."""
-        rng = drawing.generator(seed)
+        rng = generator(seed)
         for _ in range(self.epochs):
-            order = drawing.shuffled(rng, self.dataset_size)
+            order = shuffled(rng, self.dataset_size)
             for start in range(0, self.dataset_size, self.batch_size):
                 yield np.sort(order[start : start + self.batch_size])
 

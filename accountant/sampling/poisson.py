@@ -16,17 +16,23 @@ from accountant._basics.binding import bound
 from accountant._basics.rounding import LEAST, times_up, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism, Selection
-from accountant.mechanisms.dominated_by import nothing
 from accountant.mechanisms.fields import BoundedContribution, mechanism_of
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair, merged
 from accountant.mechanisms.mixture import MixtureOfGaussians
+from accountant.mechanisms.stated_guarantees import nothing
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
-from accountant.sampling import drawing
-from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.exchange_pair import ATTAINED, exchange_pair, exchanged, noise_below
 from accountant.sampling.sampled_pairs import sampled
-from accountant.sampling.sampler import Sampler, WorstCaseInstance
+from accountant.sampling.sampler import (
+    Indices,
+    Sampler,
+    Seed,
+    WorstCaseInstance,
+    distinct,
+    generator,
+    poisson_size,
+)
 
 _REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 _DIGITS = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
@@ -259,9 +265,6 @@ def poisson_gaussian(
     relation: NeighbouringRelation = NeighbouringRelation.ADD_OR_REMOVE,
 ) -> PoissonSampled:
     """Return one Poisson-subsampled Gaussian step."""
-    from accountant.mechanisms.gaussian import Gaussian
-    from accountant.sampling.poisson import PoissonSampled
-
     return PoissonSampled(Gaussian(noise_multiplier, relation=relation), probability)
 
 
@@ -297,10 +300,10 @@ class PoissonSampler(Sampler):
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
         """Draw a binomial size, then that many distinct records, in O(batch)."""
-        rng = drawing.generator(seed)
+        rng = generator(seed)
         for _ in range(self.steps):
-            size = drawing.poisson_size(rng, self.dataset_size, self.sampling_probability)
-            yield drawing.distinct(rng, self.dataset_size, size)
+            size = poisson_size(rng, self.dataset_size, self.sampling_probability)
+            yield distinct(rng, self.dataset_size, size)
 
     def mechanism(self, noise_multiplier: float) -> Mechanism:
         """Return ``steps`` Poisson-subsampled Gaussians."""

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import TYPE_CHECKING
 
 from accountant import checks
 from accountant._basics.rounding import U, up
 from accountant.errors import UnsupportedError
+from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.discrete import CLIENTS, VARIANCE
-from accountant.mechanisms.dominated_by import DominatedBy
 from accountant.mechanisms.gaussian import Gaussian
-from accountant.mechanisms.stated_guarantees import ApproximateDP
+from accountant.mechanisms.stated_guarantees import ApproximateDP, DominatedBy
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.poisson import PoissonSampled
-
-if TYPE_CHECKING:
-    from accountant.mechanisms.base import Mechanism
-
 
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 COORDINATES = checks.integers("coordinates", 1, 2**40, "It is the length of the vector")

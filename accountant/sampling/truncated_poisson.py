@@ -17,13 +17,20 @@ from accountant.mechanisms.gaussian import Gaussian, GaussianPair
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.pairs.product import BlendPair
 from accountant.relations import NeighbouringRelation
-from accountant.sampling import drawing
-from accountant.sampling.drawing import Indices, Seed
 from accountant.sampling.exchange_pair import MOST_SQUARED_DISTANCE
 from accountant.sampling.poisson import poisson_gaussian
 from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
 from accountant.sampling.sampled_pairs import SampledPair
-from accountant.sampling.sampler import Sampler, WorstCaseInstance, check_settings
+from accountant.sampling.sampler import (
+    Indices,
+    Sampler,
+    Seed,
+    WorstCaseInstance,
+    check_settings,
+    distinct,
+    generator,
+    poisson_size,
+)
 
 
 @dataclass(frozen=True)
@@ -327,11 +334,11 @@ class TruncatedPoissonSampler(Sampler):
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
         """Draw the size, cut it to the cap, then draw that many distinct records."""
-        rng = drawing.generator(seed)
+        rng = generator(seed)
         for _ in range(self.steps):
-            size = drawing.poisson_size(rng, self.dataset_size, self.sampling_probability)
+            size = poisson_size(rng, self.dataset_size, self.sampling_probability)
             # A uniform subset of a uniform subset is a uniform subset.
-            yield drawing.distinct(rng, self.dataset_size, min(size, self.cap))
+            yield distinct(rng, self.dataset_size, min(size, self.cap))
 
     def mechanism(self, noise_multiplier: float) -> Mechanism:
         """Return ``steps`` truncated releases."""
