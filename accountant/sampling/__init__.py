@@ -8,9 +8,9 @@ theorem assumes and returns the mechanism of that theorem, so the account descri
 # fixed_size, random_allocation, epochs, balls_in_bins and correlated_noise; sampler is shared.
 # Pairs: sampled_pairs and sampled_atoms for Poisson sampling when a record is added or removed,
 # exchange_pair and replacement_pair when one is exchanged for another, with the laws of one step of
-# its game in replacement_laws and lattice_envelope; allocation_pair for random allocation, by its transform (allocation_profile, _line and
-# _plan) or its law (allocation_law), and allocated_mechanism for other noise
-# (ratio_sums).
+# its game in replacement_laws and lattice_envelope; allocation_pair for random allocation, by its
+# transform (allocation_profile, _line and _plan) or its law (allocation_law), and
+# allocated_mechanism for other noise (ratio_sums).
 from accountant.sampling.allocated_mechanism import AllocatedMechanism
 from accountant.sampling.balls_in_bins import BallsInBins
 from accountant.sampling.correlated_noise import (
