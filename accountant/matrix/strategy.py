@@ -18,7 +18,7 @@ from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.mechanisms.gaussian import Gaussian
-from accountant.relations import NeighbouringRelation
+from accountant.relations import REPLACE_ONE, ZERO_OUT, NeighbouringRelation
 
 
 class NoiseStream(ABC):
@@ -187,7 +187,7 @@ class TreeStream(NoiseStream):
         self._levels[level] = fresh
 
 
-_RELATIONS = (NeighbouringRelation.ZERO_OUT, NeighbouringRelation.REPLACE_ONE)
+_RELATIONS = (ZERO_OUT, REPLACE_ONE)
 
 
 class Participation(NamedTuple):
@@ -324,7 +324,7 @@ class Strategy(Described, ABC):
         min_separation: int | None = None,
         max_participations: int | None = None,
         cyclic: bool = False,
-        relation: NeighbouringRelation = NeighbouringRelation.ZERO_OUT,
+        relation: NeighbouringRelation = ZERO_OUT,
     ) -> Gaussian:
         """Return the Gaussian mechanism of the whole run, without amplification by sampling.
 

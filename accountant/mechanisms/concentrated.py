@@ -14,9 +14,8 @@ from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import group_factor, set_fields
 from accountant.pairs.base import DominatingPair
-from accountant.relations import NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
 
-ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 OMEGA = checks.OMEGA.renamed("omega", "The bound ρα holds for the orders 1 < α < ω")
 RHO = checks.FINITE_EPSILON.renamed("rho")
 
@@ -279,7 +278,7 @@ class SmoothSensitivityGaussian(Mechanism):
     noise_multiplier: float
     _: KW_ONLY
     smoothness: float
-    relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
+    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
         set_fields(self, checks.NOISE_MULTIPLIER, SMOOTHNESS)

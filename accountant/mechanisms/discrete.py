@@ -24,9 +24,8 @@ from accountant.mechanisms.integer_laws import (
 )
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair, LineLaw
-from accountant.relations import NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
 
-ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 CLIENTS = checks.integers("contributors", 1, 2**20, "Count those who surely add their noise")
 VARIANCE = checks.positive(
     "variance", "It is that of all the noise in the sum: survivors times the variance of each"

@@ -31,10 +31,8 @@ from accountant.mechanisms.fields import BoundedContribution, group_factor, set_
 from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import GAUSSIAN, SAMPLED, DominatingPair, GaussianPart, LineLaw, Masses
 from accountant.pairs.excess import loss_of_sample_inverse
-from accountant.relations import NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
 
-ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
-REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 _ROOT_8 = math.sqrt(8.0)
 # Finite, unlike the μ of an analysis.
 MU = checks.FINITE_EPSILON.renamed("mu", checks.MU.advice)

@@ -18,10 +18,7 @@ from accountant.mechanisms.gaussian import Gaussian, GaussianPair
 from accountant.mechanisms.integer_laws import REACH
 from accountant.mechanisms.laplace import Laplace
 from accountant.pairs.base import Parts
-from accountant.relations import NeighbouringRelation
-
-ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
-
+from accountant.relations import ADD_OR_REMOVE
 
 # Discrete Gaussian noise up to this parameter is summed term by term.
 LARGEST_SUMMED = 1e5

@@ -14,11 +14,9 @@ from accountant.bounds import Bounds
 from accountant.mechanisms.fields import BoundedContribution, set_fields
 from accountant.pairs.base import LAPLACE, DominatingPair, LineLaw, Masses
 from accountant.pairs.excess import exp_minus_linear
-from accountant.relations import NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
 
 LEAST = 1e-290  # losses below it count as 0, within the error of the loss
-ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
-REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 
 
 @dataclass(frozen=True, repr=False)

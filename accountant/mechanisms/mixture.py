@@ -18,10 +18,8 @@ from accountant.mechanisms.gaussian import GaussianPair
 from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, GaussianMixture, Masses
 from accountant.pairs.mixture_curve import mixture_rdp
-from accountant.relations import NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, REPLACE_ONE, NeighbouringRelation
 
-ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
-REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 WEIGHT = checks.STATED_DELTA.renamed("probabilities", "They are the weights of the mixture")
 SPARSE = 64  # one edge in this many is inverted from afar
 STEPS = 200

@@ -14,10 +14,8 @@ from accountant.mechanisms.laplace import ExponentialLossPair
 from accountant.mechanisms.stated_guarantees import EpsilonGuarantee, RandomizedResponse, nothing
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.response import ResponsePair
-from accountant.relations import NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
 
-ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
-REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 Noise: TypeAlias = Literal["gumbel", "exponential", "laplace"]
 
 

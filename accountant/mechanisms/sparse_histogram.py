@@ -26,10 +26,8 @@ from accountant.mechanisms.hidden_keys import (
 from accountant.mechanisms.laplace import Laplace
 from accountant.pairs.base import DominatingPair, Parts
 from accountant.pairs.product import total
-from accountant.relations import NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, REPLACE_ONE, NeighbouringRelation
 
-ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
-REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 NOISES = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace)
 # Beyond it a threshold shows nobody for any noise that is of use, and doubles skip integers.
 LARGEST_THRESHOLD = 2.0**52

@@ -14,9 +14,7 @@ from accountant.mechanisms.fields import Wrapper, group_factor, mechanism_of, se
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.response import ResponsePair
-from accountant.relations import NeighbouringRelation
-
-ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
+from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
 
 
 @dataclass(frozen=True, repr=False, init=False)

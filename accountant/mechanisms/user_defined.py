@@ -18,9 +18,8 @@ from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import set_fields
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair, Masses
-from accountant.relations import NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
 
-ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 NORMALISED = 1e-9  # how far the sum of a PMF may be from one
 CHANCE = checks.Argument(
     "p",

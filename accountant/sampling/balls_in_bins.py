@@ -24,7 +24,7 @@ from accountant.matrix import BandedToeplitz
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.normal_masses import cells
 from accountant.mechanisms.stated_guarantees import DominatedBy
-from accountant.relations import NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, ZERO_OUT, NeighbouringRelation
 from accountant.sampling.random_allocation import Allocated
 from accountant.sampling.sampler import Indices, Sampler, Seed, WorstCaseInstance, generator
 
@@ -155,7 +155,7 @@ def _norm(circle: Circle, more: bool, x: FloatArray, power: float) -> FloatArray
     return total / bins
 
 
-_RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
+_RELATIONS = (ADD_OR_REMOVE, ZERO_OUT)
 # Halvings in the search for the lower end; every ε that it tries is certified by itself.
 _ROUNDS = 24
 
@@ -220,7 +220,7 @@ class BallsInBins(Sampler):
     dataset_size: int
     bins: int
     strategy: BandedToeplitz
-    relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
+    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

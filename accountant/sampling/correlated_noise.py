@@ -24,9 +24,9 @@ from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import set_fields
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import DominatedBy
-from accountant.relations import NeighbouringRelation
+from accountant.relations import REPLACE_ONE, ZERO_OUT, NeighbouringRelation
 
-_RELATIONS = (NeighbouringRelation.ZERO_OUT, NeighbouringRelation.REPLACE_ONE)
+_RELATIONS = (ZERO_OUT, REPLACE_ONE)
 # The most participation patterns that are tried one by one.
 _PATTERNS = 20_000
 # The largest binary exponent: entries up to it have squares that neither overflow nor vanish.
@@ -109,7 +109,7 @@ class MatrixMechanism:
     _: KW_ONLY
     min_separation: int | None = None
     max_participations: int | None = None
-    relation: NeighbouringRelation = field(default=NeighbouringRelation.ZERO_OUT, kw_only=True)
+    relation: NeighbouringRelation = field(default=ZERO_OUT, kw_only=True)
 
     @to_nearest
     def __post_init__(self) -> None:

@@ -18,7 +18,7 @@ from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import DominatedBy
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
-from accountant.relations import NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, ZERO_OUT, NeighbouringRelation
 from accountant.sampling.lognormal import normal_tail
 from accountant.sampling.random_allocation import Allocated
 from accountant.sampling.sampler import (
@@ -56,7 +56,7 @@ class FullBatch(Sampler):
 
     dataset_size: int
     steps: int
-    relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
+    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
         """Return all records, every time."""
@@ -180,7 +180,7 @@ class ShuffledBatches(EpochSampler):
         k = inverse * inverse
         if not k < _LARGEST:
             return 1.0
-        if self.relation is NeighbouringRelation.ZERO_OUT:
+        if self.relation is ZERO_OUT:
             first = math.expm1(k)
             # e^{4k} + e^k - 2e^{2k}, without a difference of large terms.
             other = math.exp(k) * math.expm1(k) * (math.exp(k) + math.expm1(2.0 * k))
@@ -195,7 +195,7 @@ class ShuffledBatches(EpochSampler):
         """Return losses that opposite contributions reach (Theorem S12)."""
         noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
         steps = self.steps_per_epoch
-        zero_out = self.relation is NeighbouringRelation.ZERO_OUT
+        zero_out = self.relation is ZERO_OUT
         # Other contributions are constant, so only the batch of the record shows; with unequal
         # batches, after the releases are put in a random order.
         one = Allocated(noise if zero_out else 0.5 * noise, steps=steps)
@@ -219,7 +219,7 @@ class _LargestBatch(Mechanism):
     @property
     def relation(self) -> NeighbouringRelation:
         """Zero-out."""
-        return NeighbouringRelation.ZERO_OUT
+        return ZERO_OUT
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return both directions."""

@@ -18,12 +18,11 @@ from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair, Masses, mu_of_pure, rho_of_pure
 from accountant.pairs.excess import chord_excess, divergence, loss_of_sample, loss_of_sample_inverse
 from accountant.pairs.product import BlendPair
-from accountant.relations import NeighbouringRelation
+from accountant.relations import REPLACE_ONE
 from accountant.sampling.replacement_pair import LEAST_DISTANCE
 from accountant.sampling.sampled_atoms import SampledAtoms
 from accountant.sampling.sampled_pairs import divergence_of_masses
 
-_REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 # Cells of the chords of a Rényi divergence: fewer make it larger.
 _CELLS = 4096
 # A normal law has a mass below 1e-32 beyond this score.
@@ -61,7 +60,7 @@ def exchange_pair(noise: float, q: float) -> DominatingPair:
     if q < 1.0 and distance >= LEAST_DISTANCE and distance * distance <= MOST_SQUARED_DISTANCE:
         return ExchangePair(distance, q)
     # Sampling only hides.
-    plain = Gaussian(noise, relation=_REPLACE_ONE).pairs()[0]
+    plain = Gaussian(noise, relation=REPLACE_ONE).pairs()[0]
     if q == 1.0 or distance < LEAST_DISTANCE:
         return plain
     # The draw is seen in any case (Theorem D25).

@@ -21,7 +21,7 @@ from accountant.mechanisms.gaussian import Gaussian, GaussianPair, merged
 from accountant.mechanisms.mixture import MixtureOfGaussians
 from accountant.mechanisms.stated_guarantees import nothing
 from accountant.pairs.base import DominatingPair
-from accountant.relations import NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, REPLACE_ONE, NeighbouringRelation
 from accountant.sampling.exchange_pair import ATTAINED, exchange_pair, exchanged, noise_below
 from accountant.sampling.sampled_pairs import sampled
 from accountant.sampling.sampler import (
@@ -34,7 +34,6 @@ from accountant.sampling.sampler import (
     poisson_size,
 )
 
-_REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 _DIGITS = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
 # Chances that underflow fall fast, so that together they are below this.
 _UNDERFLOWN = 64.0 * LEAST
@@ -125,7 +124,7 @@ class PoissonSampled(Mechanism):
         q, inner = self.sampling_probability, self.mechanism
         if q == 0.0:
             return (GaussianPair(math.inf),)
-        if q < 1.0 and inner.relation is _REPLACE_ONE:
+        if q < 1.0 and inner.relation is REPLACE_ONE:
             return self._exchanged()
         if type(inner) is Gaussian and inner.sensitivity == 1.0 and q < 1.0:
             sigma = inner.noise_multiplier
@@ -167,20 +166,20 @@ class PoissonSampled(Mechanism):
         below = inner.from_below()
         if q in (0.0, 1.0):
             return below if q else None
-        if self.relation is _REPLACE_ONE:
+        if self.relation is REPLACE_ONE:
             noise = _gaussian_noise(inner)
             has_own = noise is not None or isinstance(self.pairs()[0], ATTAINED)
             if isinstance(inner, PoissonSampled) or not has_own:
-                return nothing(_REPLACE_ONE)
+                return nothing(REPLACE_ONE)
             more = None if noise is None else noise_below(noise)
             if more is not None:
-                return PoissonSampled(Gaussian(more, relation=_REPLACE_ONE), q)
+                return PoissonSampled(Gaussian(more, relation=REPLACE_ONE), q)
         return None if below is None else PoissonSampled(below, q)
 
     @property
     def attained_alone(self) -> bool:
         """As the mechanism: each value of the profile is one of the profile without sampling."""
-        if self.relation is _REPLACE_ONE:
+        if self.relation is REPLACE_ONE:
             return self.attained
         return self.mechanism.attained_alone
 
@@ -195,7 +194,7 @@ class PoissonSampled(Mechanism):
         if records == 1:
             return self
         inner = self.mechanism
-        if not isinstance(inner, Gaussian) or self.relation is _REPLACE_ONE:
+        if not isinstance(inner, Gaussian) or self.relation is REPLACE_ONE:
             raise UnsupportedError(
                 f"no theorem gives {self!r:.80} a group guarantee; sample a Gaussian under"
                 " add-or-remove or zero-out, or take the group of the mechanism unsampled"
@@ -262,7 +261,7 @@ def _gaussian_noise(mechanism: Mechanism) -> float | None:
 def poisson_gaussian(
     noise_multiplier: float,
     probability: float,
-    relation: NeighbouringRelation = NeighbouringRelation.ADD_OR_REMOVE,
+    relation: NeighbouringRelation = ADD_OR_REMOVE,
 ) -> PoissonSampled:
     """Return one Poisson-subsampled Gaussian step."""
     return PoissonSampled(Gaussian(noise_multiplier, relation=relation), probability)
@@ -296,7 +295,7 @@ class PoissonSampler(Sampler):
     dataset_size: int
     sampling_probability: float
     steps: int
-    relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
+    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
         """Draw a binomial size, then that many distinct records, in O(batch)."""

@@ -20,7 +20,7 @@ from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.gaussian import Gaussian
-from accountant.relations import NeighbouringRelation
+from accountant.relations import REPLACE_ONE, ZERO_OUT, NeighbouringRelation
 
 Indices: TypeAlias = "NDArray[np.int64]"
 Seed: TypeAlias = "int | np.random.Generator | None"
@@ -214,14 +214,14 @@ class EpochSampler(Sampler):
     """Every record once an epoch, in batches cut from an order."""
 
     relations: ClassVar[tuple[NeighbouringRelation, ...]] = (
-        NeighbouringRelation.ZERO_OUT,
-        NeighbouringRelation.REPLACE_ONE,
+        ZERO_OUT,
+        REPLACE_ONE,
     )
 
     dataset_size: int
     batch_size: int
     epochs: int
-    relation: NeighbouringRelation = field(default=NeighbouringRelation.ZERO_OUT, kw_only=True)
+    relation: NeighbouringRelation = field(default=ZERO_OUT, kw_only=True)
 
     @property
     def steps_per_epoch(self) -> int:

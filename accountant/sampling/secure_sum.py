@@ -12,10 +12,9 @@ from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.discrete import CLIENTS, VARIANCE
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import ApproximateDP, DominatedBy
-from accountant.relations import NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
 from accountant.sampling.poisson import PoissonSampled
 
-ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 COORDINATES = checks.integers("coordinates", 1, 2**40, "It is the length of the vector")
 # The least variance for which Theorem M24 holds.
 LEAST_VARIANCE = 4.0

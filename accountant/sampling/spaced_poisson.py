@@ -21,7 +21,7 @@ from accountant.mechanisms.gaussian import GaussianPair
 from accountant.mechanisms.stated_guarantees import DominatedBy, nothing
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.product import BlendPair
-from accountant.relations import NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, ZERO_OUT, NeighbouringRelation
 from accountant.sampling.poisson import poisson_gaussian
 from accountant.sampling.sampler import (
     Indices,
@@ -35,7 +35,7 @@ from accountant.sampling.sampler import (
 )
 from accountant.sampling.truncated_poisson import overflow_probability
 
-_RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
+_RELATIONS = (ADD_OR_REMOVE, ZERO_OUT)
 
 
 def class_rate(sampling_probability: float, bands: int) -> float:
@@ -96,7 +96,7 @@ class CyclicPoisson(Sampler):
     sampling_probability: float
     bands: int
     steps: int
-    relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
+    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -172,7 +172,7 @@ class SeparatedParticipations(Mechanism):
     sampling_probability: float
     min_separation: int
     steps: int
-    relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
+    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
         check_settings(self, "separated Poisson", _RELATIONS)
@@ -264,7 +264,7 @@ class SeparatedPoisson(Sampler):
     min_separation: int
     steps: int
     bands: int = 1
-    relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
+    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
