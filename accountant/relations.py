@@ -41,3 +41,9 @@ class NeighbouringRelation(Enum):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}.{self.name}"
+
+
+# The members, by their own names.
+ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
+REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
+ZERO_OUT = NeighbouringRelation.ZERO_OUT

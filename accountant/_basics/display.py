@@ -1,9 +1,11 @@
-"""Shortens numbers for display without leaving the safe side."""
+"""Values as text: numbers shortened on the safe side, and the shortest call that makes a value."""
 
 import math
 import unicodedata
+from dataclasses import MISSING, fields
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 
 def text_up(value: float, digits: int = 6) -> str:
@@ -84,3 +86,49 @@ def shown(text: str, longest: int | None = None) -> str:
     return "".join(
         "\ufffd" if unicodedata.category(c) in _HIDDEN or c in _TURNING else c for c in line
     )
+
+
+class Described:
+    """A dataclass whose ``repr`` is the shortest constructor call."""
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the keyword arguments of the shortest constructor call that makes this value."""
+        found: dict[str, Any] = {}
+        for name, argument, default, _ in _parts(type(self)):  # type: ignore[arg-type]
+            value = getattr(self, name)
+            if default is MISSING or value != default:
+                found[argument] = value
+        return found
+
+    def __repr__(self) -> str:
+        """Return the shortest constructor call."""
+        shown = []
+        for name, argument, default, by_name in _parts(type(self)):  # type: ignore[arg-type]
+            value = getattr(self, name)
+            if default is MISSING and not by_name:
+                shown.append(repr(value))
+            elif value is not default and (default is MISSING or value != default):
+                shown.append(f"{argument}={value!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+@cache
+def _parts(kind: Any) -> tuple[tuple[str, str, Any, bool], ...]:
+    """Return name, argument, default of each field, and whether it is keyword-only."""
+    # A field cannot have the name of a question (epsilon, delta, mu, rho), an argument can.
+    return tuple(
+        (
+            part.name,
+            str(part.metadata.get("argument", part.name)),
+            part.default,
+            part.kw_only is True,
+        )
+        for part in fields(kind)
+    )
+
+
+class Selection(NamedTuple):
+    """How a mechanism chooses records, in words, and what a reviewer must find in the code."""
+
+    words: str
+    check: str

@@ -20,7 +20,7 @@ from accountant.learn.clipping import CLIPPING_NORM, AdaptiveQuantile
 from accountant.learn.release import release_fraction
 from accountant.mechanisms import Gaussian, Mechanism
 from accountant.noise import Grid, SecureGenerator
-from accountant.noise.exact_samplers import LARGEST_VARIANCE, skellam
+from accountant.noise.integer_law import LARGEST_VARIANCE, skellam
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import (
     PoissonSampled,

@@ -10,7 +10,7 @@ from accountant.errors import ArgumentTypeError, DomainError
 from accountant.ledger import Accountant
 from accountant.mechanisms.base import Mechanism
 from accountant.sampling import Sampler
-from accountant.sampling.drawing import Seed
+from accountant.sampling.sampler import Seed
 
 __all__ = ["BatchSampler"]
 

@@ -16,7 +16,7 @@ from accountant.adapters._torch_observer import Randomness
 from accountant.adapters.torch_batches import BatchSampler
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.sampling import Sampler
-from accountant.sampling.drawing import distinct, generator
+from accountant.sampling.sampler import distinct, generator
 
 __all__ = ["UnitBatch", "UnitLoader", "Units"]
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
-from accountant.pairs.base import Parts
-from accountant.pairs.line import LAPLACE, LineLaw
+from accountant.pairs.base import LAPLACE, LineLaw, Parts
 
 # Sums of losses that are listed, at most. This and the next affect speed alone.
 MOST_SUMS = 1 << 15

@@ -22,9 +22,8 @@ from accountant.analyses.solver import Question, Solver
 from accountant.analyses.upper_pairs import UpperPairs
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError
-from accountant.mechanisms.hidden_keys import sums_of
+from accountant.mechanisms.hidden_keys import Logs, sums_of
 from accountant.mechanisms.laplace import LaplacePair
-from accountant.mechanisms.shown import Logs
 from accountant.mechanisms.sparse_histogram import HistogramPair
 from accountant.pairs.base import DominatingPair, Parts
 from accountant.pairs.product import infinite_mass

@@ -12,8 +12,19 @@ from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
 from accountant._core import answers as core
 from accountant.errors import PrecisionError
-from accountant.pairs.base import DominatingPair, Parts, gaussian_part, has_pld
-from accountant.pairs.line import ATOMS, GAUSSIAN, LAPLACE, LATTICE, RESPONSE, SAMPLED, LineLaw
+from accountant.pairs.base import (
+    ATOMS,
+    GAUSSIAN,
+    LAPLACE,
+    LATTICE,
+    RESPONSE,
+    SAMPLED,
+    DominatingPair,
+    LineLaw,
+    Parts,
+    gaussian_part,
+    has_pld,
+)
 from accountant.pairs.product import infinite_mass, total
 
 # Distances b = c - 1 that are looked at, for the line itself and for the bounds on aliases.

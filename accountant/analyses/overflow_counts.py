@@ -19,7 +19,7 @@ from accountant.analyses.solvers import BesideGrid
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
 from accountant.pairs.base import DominatingPair, Parts
-from accountant.sampling.mixture_pairs import BlendPair
+from accountant.pairs.product import BlendPair
 from accountant.sampling.truncated_poisson import DoubtfulGaussian, OverflowPair
 
 # The most full batches that are expected: then few terms matter.

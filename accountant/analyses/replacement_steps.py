@@ -21,9 +21,9 @@ from accountant.analyses.solvers import Grid
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.gaussian import GaussianPair
+from accountant.mechanisms.mixture import repeated_draws
 from accountant.pairs.base import DominatingPair, Parts
 from accountant.sampling.lattice_envelope import lattice_spacing, law_below
-from accountant.sampling.mixture_pairs import MixturePair
 from accountant.sampling.replacement_laws import laws_above
 from accountant.sampling.replacement_pair import Draws, ReplacementPair
 
@@ -106,7 +106,7 @@ def _alone(draws: Draws, count: int) -> tuple[tuple[DominatingPair, int], Solver
         pair = GaussianPair(noise, draws.weights[1] * (1.0 - 4.0 * U))
         return (pair, count), Contour(((pair, count),))
     shift = min(2.0 * draws.unit * (1.0 - 8.0 * U), 1.0 / LEAST_SIGMA)
-    mixture = MixturePair(draws.weights, shift, 0.0, False, draws.error)
+    mixture = repeated_draws(draws.weights, shift, error=draws.error)
     return (mixture, count), Contour(((mixture, count),))
 
 

@@ -26,8 +26,7 @@ from accountant.analyses.solver import Question, Solver
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError
 from accountant.mechanisms.gaussian import GaussianPair
-from accountant.pairs.base import DominatingPair, Parts
-from accountant.pairs.line import ATOMS, LATTICE, SAMPLED
+from accountant.pairs.base import ATOMS, LATTICE, SAMPLED, DominatingPair, Parts
 
 # Relative widths that the smoothing is chosen for, tried in turn, and how many nodes times parts
 # may be evaluated in full for each, some 40 ns each. Only widths and speed depend on them.

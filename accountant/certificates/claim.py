@@ -22,7 +22,8 @@ from accountant.environment import to_nearest
 from accountant.errors import DomainError, UnsupportedError
 from accountant.ledger import Accountant
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.discrete import DiscreteGaussianPair, DiscreteLaplacePair
+from accountant.mechanisms.discrete import IntegerPair
+from accountant.mechanisms.integer_laws import GaussianSumLaw, GeometricLaw
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.mechanisms.user_defined import PMFPair
 from accountant.pairs.base import DominatingPair, Problems
@@ -113,10 +114,12 @@ def _described(pair: DominatingPair, reverse: bool) -> dict[str, Any] | None:
         return found | ({"infinite": pair.infinite} if pair.infinite else {})
     if isinstance(pair, LaplacePair) and pair.reach > 0.0:
         return {"laplace": pair.reach}
-    if isinstance(pair, DiscreteLaplacePair) and pair.shift:
-        return {"discrete_laplace": pair.scale, "sensitivity": pair.shift}
-    if isinstance(pair, DiscreteGaussianPair) and pair.shift:
-        return {"discrete_gaussian": pair.sigma, "sensitivity": pair.shift}
+    if isinstance(pair, IntegerPair) and pair.shift:
+        law = pair.law
+        if isinstance(law, GeometricLaw):
+            return {"discrete_laplace": law.scale, "sensitivity": pair.shift}
+        if isinstance(law, GaussianSumLaw) and law.clients == 1:
+            return {"discrete_gaussian": law.sigma, "sensitivity": pair.shift}
     if isinstance(pair, PMFPair) and len(pair.p) <= MOST_LISTED:
         p, q = (pair.q, pair.p) if reverse else (pair.p, pair.q)
         return {"p": list(p), "q": list(q)}

@@ -13,8 +13,8 @@ from accountant.checks import MAX_COUNT
 from accountant.composition.problems import limited, problems_or_none, symmetrised_pairs
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.mechanisms.base import Counted, Mechanism
-from accountant.mechanisms.dominated_by import OnePair
 from accountant.mechanisms.gaussian import GaussianPair, merged
+from accountant.mechanisms.stated_guarantees import OnePair
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.product import ProductPair
 from accountant.relations import NeighbouringRelation

@@ -1,4 +1,4 @@
-"""The best of a random number of private runs, as in a hyper-parameter search."""
+"""The best of a random number of private runs, or the first that is good enough."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from accountant import checks
 from accountant._basics.rounding import U, lift, up
 from accountant.analyses.renyi_conversion import log_deltas
 from accountant.checks import Argument
-from accountant.derived.any_of import one_of
+from accountant.derived.joint import one_of
 from accountant.environment import to_nearest
 from accountant.mechanisms.base import Mechanism, Profile
-from accountant.mechanisms.dominated_by import nothing
 from accountant.mechanisms.fields import Wrapper
+from accountant.mechanisms.stated_guarantees import nothing
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.profile_pair import ProfileBounds, least_point, rdp_bound, two_sided
 from accountant.search import DOUBLES, bisect
@@ -36,19 +36,15 @@ class SearchBounds(ABC):
     ----------
     profile : Profile
         Of one run.
+    runs : float
+        The factor of the profile of one run.
+    excess : float
+        The loss that the choice of the run adds to it.
     """
 
     profile: Profile
-
-    @property
-    @abstractmethod
-    def runs(self) -> float:
-        """The factor of the profile of one run."""
-
-    @property
-    @abstractmethod
-    def excess(self) -> float:
-        """The loss that the choice of the run adds to it."""
+    runs: float
+    excess: float
 
     @abstractmethod
     def rdp(self, order: float) -> float:
@@ -70,26 +66,10 @@ class SearchBounds(ABC):
 
 @dataclass(frozen=True)
 class BestOfRunsBounds(SearchBounds):
-    """Bounds on the best of a negative binomial number of runs (Theorems P4 and P5).
-
-    Parameters
-    ----------
-    gamma, eta : float
-        Of the distribution of the number of runs.
-    """
+    """Bounds on the best of a negative binomial number of runs (P4, P5), K of mean ``runs``."""
 
     gamma: float
     eta: float
-
-    @property
-    def runs(self) -> float:
-        """E[K]."""
-        return mean_runs(self.gamma, self.eta)
-
-    @property
-    def excess(self) -> float:
-        """Return (1+η)·c."""
-        return excess(self.profile, self.gamma, self.eta)
 
     def rdp(self, order: float) -> float:
         """Bound D_order by Theorem P5."""
@@ -100,36 +80,28 @@ class BestOfRunsBounds(SearchBounds):
 
 @dataclass(frozen=True)
 class BestOfPoissonRunsBounds(SearchBounds):
-    """Bounds on the best of a Poisson number of runs (Theorem P6).
-
-    Parameters
-    ----------
-    mean : float
-        Of the number of runs.
-    """
-
-    mean: float
-
-    @property
-    def runs(self) -> float:
-        """The mean m."""
-        return self.mean
-
-    @property
-    def excess(self) -> float:
-        """The mean times the total variation."""
-        return up(self.mean * self.profile.delta(0.0), 4.0)
+    """Bounds on the best of a Poisson number of runs (Theorem P6), of mean ``runs``."""
 
     def rdp(self, order: float) -> float:
         """Bound D_order by Theorem P6."""
         one = self.profile.rdp(order)
-        below, m = order - 1.0, self.mean
+        below, m = order - 1.0, self.runs
         distance = self.profile.delta(max(math.log1p(1.0 / below) * (1.0 - 8.0 * U), 0.0))
         exponent = below * (one + m * distance) + math.log(m)
         # The fixed output of no run has mass e^{-m} and no loss.
         total = max(exponent, -m) + math.log1p(math.exp(-abs(exponent + m)))
         size = below * (one + m * distance) + abs(math.log(m)) + m + 1.0
         return max((total + 16.0 * U * size) / below * (1.0 + 4.0 * U), 0.0)
+
+
+@dataclass(frozen=True)
+class FirstAboveThresholdBounds(SearchBounds):
+    """Bounds on the first run that reaches a threshold (Theorem P19), of 1/γ = ``runs``."""
+
+    def rdp(self, order: float) -> float:
+        """Bound D_order."""
+        runs = math.log(self.runs) / (order - 1.0)
+        return up(self.profile.rdp(order) + self.excess + runs, 16.0)
 
 
 @to_nearest
@@ -292,7 +264,8 @@ class BestOfRuns(Wrapper):
         """Return one pair for the larger profile of the two directions."""
         if self.stopping_probability == 1.0:
             return self.base.pairs()
-        bounds = BestOfRunsBounds(self.base.profile(), self.stopping_probability, self.eta)
+        gamma, profile = self.stopping_probability, self.base.profile()
+        bounds = BestOfRunsBounds(profile, self.mean, self.excess(), gamma, self.eta)
         return (two_sided(bounds),)
 
     def from_below(self) -> Mechanism | None:
@@ -337,8 +310,63 @@ class BestOfPoissonRuns(Wrapper):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return one pair for the larger profile of the two directions."""
-        return (two_sided(BestOfPoissonRunsBounds(self.base.profile(), self.mean)),)
+        profile = self.base.profile()
+        # The mean times the total variation.
+        added = up(self.mean * profile.delta(0.0), 4.0)
+        return (two_sided(BestOfPoissonRunsBounds(profile, self.mean, added)),)
 
     def from_below(self) -> Mechanism:
         """Return what releases nothing: there may be no run at all."""
         return nothing(self.relation)
+
+
+@dataclass(frozen=True, repr=False)
+class FirstAboveThreshold(Wrapper):
+    """Run until a score reaches a threshold known beforehand, and release that run's output.
+
+    Parameters
+    ----------
+    base : Mechanism or sequence of Mechanism
+        As in :class:`BestOfRuns`.
+    stopping_probability : float
+        γ in (0, 1]: after a run below the threshold the search ends with this probability, and
+        releases that nothing was found.
+
+    Notes
+    -----
+    *Guarantee.* The profile is at most δ(ε - c)/γ, δ the profile of one run and c least with
+    δ(c) <= γ(e^c - 1)/(1 - γ) (docs/theorems_selection.md, Theorem P19): twice the ε of a pure run,
+    where :class:`BestOfRuns` with as many runs costs three times (Liu, Talwar 2019). The threshold
+    is fixed without the data; outputs below it and the number of runs must stay secret.
+
+    Examples
+    --------
+    >>> import accountant as ac
+    >>> from accountant.derived import FirstAboveThreshold
+    >>> FirstAboveThreshold(ac.PureDP(0.5), 0.01).epsilon(0.0) <= 1.0 + 1e-9
+    True
+    """
+
+    theorems = ("P19",)
+    about = "Run until a score reaches a threshold known beforehand, and release that run's output."
+
+    base: Mechanism
+    stopping_probability: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "base", one_of(self.base))
+        gamma = checks.number(STOPPING, self.stopping_probability)
+        object.__setattr__(self, "stopping_probability", gamma)
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        """Return one pair for the larger profile of the two directions."""
+        if self.stopping_probability == 1.0:
+            return self.base.pairs()
+        gamma, profile = self.stopping_probability, self.base.profile()
+        # c is the loss that the runs before the last one add.
+        added = excess(profile, gamma, 0.0)
+        return (two_sided(FirstAboveThresholdBounds(profile, up(1.0 / gamma), added)),)
+
+    def from_below(self) -> Mechanism | None:
+        """Return one run: every score may reach the threshold."""
+        return self.base.from_below() or self.base

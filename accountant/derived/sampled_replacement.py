@@ -10,18 +10,17 @@ from accountant import checks
 from accountant._basics.rounding import LEAST, U, ratio_down, ratio_up, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism, Profile, Selection
-from accountant.mechanisms.dominated_by import OnePair, nothing
 from accountant.mechanisms.fields import mechanism_of, set_fields
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
+from accountant.mechanisms.stated_guarantees import OnePair, nothing
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.excess import loss_of_sample, loss_of_sample_inverse
 from accountant.pairs.profile_pair import two_sided
-from accountant.relations import NeighbouringRelation
+from accountant.relations import REPLACE_ONE, ZERO_OUT, NeighbouringRelation
 from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
 from accountant.sampling.sampled_pairs import sampled
 
-_REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
-_RELATIONS = (_REPLACE_ONE, NeighbouringRelation.ZERO_OUT)
+_RELATIONS = (REPLACE_ONE, ZERO_OUT)
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,13 +66,13 @@ class SampledReplacement(Mechanism):
 
     mechanism: Mechanism
     sampling_probability: float
-    relation: NeighbouringRelation = field(default=_REPLACE_ONE, kw_only=True)
+    relation: NeighbouringRelation = field(default=REPLACE_ONE, kw_only=True)
 
     def __post_init__(self) -> None:
         mechanism_of(self.mechanism)
-        if self.mechanism.relation is not _REPLACE_ONE:
+        if self.mechanism.relation is not REPLACE_ONE:
             raise UnsupportedError(
-                f"mechanism must be bounded under {_REPLACE_ONE!r}; got one under"
+                f"mechanism must be bounded under {REPLACE_ONE!r}; got one under"
                 f" {self.mechanism.relation!r}. Poisson sampling under any relation is"
                 " PoissonSampled"
             )
@@ -106,7 +105,7 @@ class SampledReplacement(Mechanism):
 
         A sample without the record is then one with its replacement; a blank is like no record.
         """
-        if self.relation is not _REPLACE_ONE:
+        if self.relation is not REPLACE_ONE:
             return nothing(self.relation)
         pair = (self.mechanism.from_below() or self.mechanism).pairs()[0]
         q = self.sampling_probability

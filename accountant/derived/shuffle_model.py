@@ -17,7 +17,7 @@ from accountant.mechanisms.stated_guarantees import RandomizedResponse
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.profile_pair import TwoSidedPair
 from accountant.pairs.response import ResponsePair
-from accountant.relations import NeighbouringRelation
+from accountant.relations import REPLACE_ONE, NeighbouringRelation
 from accountant.sampling.allocation_pair import AllocationPair
 
 KINDS = (RandomizedResponse, Laplace, Gaussian)
@@ -82,7 +82,7 @@ class ShuffleModel(Mechanism):
     @property
     def relation(self) -> NeighbouringRelation:
         """One user's value is replaced."""
-        return NeighbouringRelation.REPLACE_ONE
+        return REPLACE_ONE
 
     @property
     def _hides(self) -> bool:

@@ -21,8 +21,7 @@ from accountant.learn.release import relative_excess, rounded_sensitivity
 from accountant.matrix import Strategy
 from accountant.matrix.toeplitz import REACH
 from accountant.noise import SecureGenerator
-from accountant.noise.generator import LARGEST_SCALE
-from accountant.noise.grid import LARGEST_EXACT, Grid
+from accountant.noise.generator import LARGEST_EXACT, LARGEST_SCALE, Grid
 
 KINDS = ("gaussian", "discrete_gaussian")
 

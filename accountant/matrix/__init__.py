@@ -6,18 +6,18 @@ matrix: a step's noise needs as many vectors of memory as the strategy has bands
 """
 
 # strategy: the base class, the bounds that every strategy has, and noise step by step. toeplitz:
-# what Toeplitz strategies share, power series with error bounds. banded, buffered, tree: the
+# what Toeplitz strategies share, power series with error bounds. banded and tree: the
 # strategies.
 from accountant.matrix.banded import (
     BandedInverse,
     BandedToeplitz,
+    BufferedToeplitz,
     banded_inverse_square_root,
     banded_square_root,
     input_perturbation,
     lambda_cgd,
     output_perturbation,
 )
-from accountant.matrix.buffered import BufferedToeplitz
 from accountant.matrix.strategy import NoiseStream, Strategy
 from accountant.matrix.tree import BinaryTree
 

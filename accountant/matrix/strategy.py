@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from accountant import checks
 from accountant._basics.arrays import FloatArray
+from accountant._basics.display import Described
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
-from accountant.relations import NeighbouringRelation
-
-if TYPE_CHECKING:
-    from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.gaussian import Gaussian
+from accountant.relations import REPLACE_ONE, ZERO_OUT, NeighbouringRelation
 
 
 class NoiseStream(ABC):
@@ -189,7 +187,7 @@ class TreeStream(NoiseStream):
         self._levels[level] = fresh
 
 
-_RELATIONS = (NeighbouringRelation.ZERO_OUT, NeighbouringRelation.REPLACE_ONE)
+_RELATIONS = (ZERO_OUT, REPLACE_ONE)
 
 
 class Participation(NamedTuple):
@@ -210,7 +208,7 @@ class Participation(NamedTuple):
     cyclic: bool
 
 
-class Strategy(ABC):
+class Strategy(Described, ABC):
     """A lower-triangular matrix C with ones on the diagonal, known by its structure.
 
     Subclasses are frozen dataclasses with a field ``steps``. Contributions have norm at most one.
@@ -326,7 +324,7 @@ class Strategy(ABC):
         min_separation: int | None = None,
         max_participations: int | None = None,
         cyclic: bool = False,
-        relation: NeighbouringRelation = NeighbouringRelation.ZERO_OUT,
+        relation: NeighbouringRelation = ZERO_OUT,
     ) -> Gaussian:
         """Return the Gaussian mechanism of the whole run, without amplification by sampling.
 
@@ -345,8 +343,6 @@ class Strategy(ABC):
         *Guarantee.* Theorem S14, with contributions that may depend on what was released before
         (Denisov, McMahan, Rush, Smith, Thakurta 2022, Theorem 2.1).
         """
-        from accountant.mechanisms.gaussian import Gaussian
-
         sensitivity = self.sensitivity_bounds(
             min_separation=min_separation, max_participations=max_participations, cyclic=cyclic
         ).upper
@@ -355,15 +351,6 @@ class Strategy(ABC):
             sensitivity=float(sensitivity),
             relation=checks.supported_relation("correlated noise", relation, _RELATIONS),
         )
-
-    def __repr__(self) -> str:
-        """Return the shortest constructor call."""
-        shown = []
-        for part in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, part.name)
-            if part.default is MISSING or value != part.default:
-                shown.append(f"{part.name}={value!r}" if part.kw_only else repr(value))
-        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 def _participation(

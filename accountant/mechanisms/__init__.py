@@ -7,19 +7,31 @@ profile of another one in :mod:`accountant.derived`, and Poisson-sampled pairs i
 """
 
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.concentrated import ZCDP, RenyiCurve, TruncatedCDP
-from accountant.mechanisms.discrete import DiscreteGaussian, DiscreteGaussianVector, DiscreteLaplace
-from accountant.mechanisms.discrete_sum import DiscreteGaussianSum
-from accountant.mechanisms.dominated_by import DominatedBy
+from accountant.mechanisms.concentrated import (
+    ZCDP,
+    RenyiCurve,
+    SmoothSensitivityGaussian,
+    TruncatedCDP,
+)
+from accountant.mechanisms.discrete import (
+    DiscreteGaussian,
+    DiscreteGaussianSum,
+    DiscreteGaussianVector,
+    DiscreteLaplace,
+    Skellam,
+)
 from accountant.mechanisms.gaussian import GDP, Gaussian
 from accountant.mechanisms.laplace import Laplace
 from accountant.mechanisms.mixture import MixtureOfGaussians
 from accountant.mechanisms.selection import AboveThreshold, ExponentialMechanism, ReportNoisyMax
 from accountant.mechanisms.shuffling import ShuffledResponses
-from accountant.mechanisms.skellam import Skellam
-from accountant.mechanisms.smooth import SmoothSensitivityGaussian
 from accountant.mechanisms.sparse_histogram import SparseHistogram
-from accountant.mechanisms.stated_guarantees import ApproximateDP, PureDP, RandomizedResponse
+from accountant.mechanisms.stated_guarantees import (
+    ApproximateDP,
+    DominatedBy,
+    PureDP,
+    RandomizedResponse,
+)
 from accountant.mechanisms.user_defined import DominatingPMFs, LossDistribution
 from accountant.pairs.base import DominatingPair, GaussianPart, Masses
 

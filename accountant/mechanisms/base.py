@@ -17,15 +17,15 @@ from typing import Any, ClassVar, Protocol, TypeAlias, overload
 
 from accountant._basics.arrays import FloatArray
 from accountant._basics.binding import bound
+from accountant._basics.display import Described as Described
+from accountant._basics.display import Selection as Selection
 from accountant._basics.display import text_up
 from accountant.bounds import Bounds
 from accountant.checks import ArrayLike, Scalar
 from accountant.environment import to_nearest
 from accountant.errors import UnsupportedError
-from accountant.mechanisms.described import Described as Described
-from accountant.mechanisms.described import Selection as Selection
 from accountant.pairs.base import DominatingPair, Problems, has_pld
-from accountant.relations import NeighbouringRelation
+from accountant.relations import REPLACE_ONE, NeighbouringRelation
 
 # Counted mechanisms that are released together.
 Counted: TypeAlias = "tuple[tuple[Mechanism, int], ...]"
@@ -127,7 +127,7 @@ class Mechanism(Described, ABC):
         Noise on contributions that are bounded one by one has it under every relation; a guarantee
         that is only stated has it unless it is stated under replace-one.
         """
-        return self.relation is not NeighbouringRelation.REPLACE_ONE
+        return self.relation is not REPLACE_ONE
 
     @abstractmethod
     def pairs(self) -> tuple[DominatingPair, ...]:

@@ -1,33 +1,37 @@
-"""Noise on the integers: discrete Gaussian and discrete Laplace (geometric)."""
+"""Noise on the integers: discrete Gaussian and Laplace, Skellam, and sums of many clients."""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
 from accountant import checks
-from accountant._basics.arrays import FloatArray
-from accountant._basics.rounding import U, half_square, lift, ratio_up, up
+from accountant._basics.rounding import half_square, ratio_up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.concentrated import ConcentratedPair
 from accountant.mechanisms.fields import BoundedContribution, set_fields
 from accountant.mechanisms.gaussian import SumNoise
+from accountant.mechanisms.integer_laws import (
+    MOST_ATOMS,
+    GaussianSumLaw,
+    GeometricLaw,
+    IntegerLaw,
+    SkellamLaw,
+    atoms_within_reach,
+)
 from accountant.pairs.atoms import AtomicPair, Atoms
-from accountant.pairs.base import DominatingPair
-from accountant.pairs.excess import divergence
-from accountant.pairs.line import LATTICE, LineLaw
-from accountant.relations import NeighbouringRelation
+from accountant.pairs.base import DominatingPair, LineLaw
+from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
 
-ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
-MOST_ATOMS = 4_000_000
-HIDES = 1e-150  # parameters below it hide nothing: a loss is 1/2σ² at least
-LEAST_DAMPED = 0.3  # 2π²σ² is at least 1.7
-REACH = 38.7  # standard deviations; exp(-38.7²/2) < 1e-325
+CLIENTS = checks.integers("contributors", 1, 2**20, "Count those who surely add their noise")
+VARIANCE = checks.positive(
+    "variance", "It is that of all the noise in the sum: survivors times the variance of each"
+)
+# The least noise of a client in a sum: smaller noise is almost always 0.
+LEAST_SIGMA = 0.2
 
 
 class IntegerNoise(BoundedContribution):
@@ -44,58 +48,73 @@ class IntegerNoise(BoundedContribution):
         set_fields(self, *self.numbers, sensitivity=moved)
 
 
+@dataclass(frozen=True)
 class IntegerPair(AtomicPair):
     """One noise on the integers around ``shift`` and around 0: x ↦ shift - x exchanges the two."""
 
+    law: IntegerLaw
     shift: int
 
-    @abstractmethod
-    def _from(self, further: int) -> Atoms:
-        """Return the atoms of all integers within reach, and of ``further`` ones on the left."""
+    is_symmetric = True
 
     @property
-    def _silent(self) -> bool:
-        """Whether nothing is told apart."""
-        return self.shift == 0
-
-    @property
-    def _told(self) -> bool:
-        """Whether all is told: the noise is nearly always 0, and losses are beyond the doubles."""
-        return False
+    def _nothing(self) -> Atoms | None:
+        """The one atom, where nothing is told apart or all is."""
+        told = 1.0 if self.infinite_mass else 0.0
+        if not (told or self.shift == 0 or self.law.is_flat):
+            return None
+        mass = np.full(1, 1.0 - told)
+        return Atoms(np.zeros(1), mass, mass.copy(), told, told, 0.0, 0.0)
 
     def atoms(self) -> Atoms:
         """Return one atom for every integer within reach of either centre."""
-        return SILENT if self._silent else TOLD if self._told else self._from(0)
+        return self._nothing or self.law.atoms(self.shift, 0)
 
     def centred(self) -> Atoms:
-        """Return them with as many integers on the left as on the right: the noise is unimodal."""
-        return self.atoms() if self._silent or self._told else self._from(self.shift)
+        """Return them on cells that x ↦ -x exchanges: as many on the left as on the right."""
+        return self._nothing or self.law.atoms(self.shift, self.shift)
 
-    def _seen(
-        self, further: int, span: int, mass: Callable[[FloatArray], FloatArray], least: float = 0.0
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the integers of more than the ``least`` mass, and their masses under P and Q."""
-        x = np.arange(-span - further, span + self.shift + 1, dtype=np.float64)
-        p, q = mass(x - self.shift), mass(x)
-        keep = (p > least) | (q > least)
-        if further:
-            keep |= keep[::-1]
-        return x[keep], p[keep], q[keep]
+    @property
+    def infinite_mass(self) -> float:
+        """None, but for noise that hides nothing."""
+        return 1.0 if self.shift and self.law.tells_all(self.shift) else 0.0
 
     @property
     def support(self) -> tuple[float, float]:
-        """Unbounded."""
-        return (0.0, 0.0) if self._silent or self._told else (-math.inf, math.inf)
+        """The ends of the atoms where losses are bounded, or no ends."""
+        bounded = self._nothing or self.pure_epsilon < math.inf
+        return super().support if bounded else (-math.inf, math.inf)
 
     @property
-    def is_symmetric(self) -> bool:
-        """True: x ↦ shift - x exchanges the two."""
-        return True
+    def lattice(self) -> tuple[float, float] | None:
+        """That of the law."""
+        return None if self._nothing else self.law.lattice(self.shift)
 
+    @property
+    def line(self) -> LineLaw | None:
+        """That of the law; the atoms elsewhere."""
+        return (None if self._nothing else self.law.line(self.shift)) or super().line
 
-# The atoms of what tells nothing, and of what tells all.
-SILENT = Atoms(np.zeros(1), np.ones(1), np.ones(1), 0.0, 0.0, 0.0, 0.0)
-TOLD = Atoms(np.zeros(1), np.zeros(1), np.zeros(1), 1.0, 1.0, 0.0, 0.0)
+    @property
+    def rho(self) -> float:
+        """That of the law, or of the pure ε."""
+        return 0.0 if self.pure_epsilon == 0.0 else min(self.law.rho(self.shift), super().rho)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """That of the law."""
+        if self._nothing:
+            return math.inf if self.infinite_mass else 0.0
+        return self.law.pure_epsilon(self.shift)
+
+    def finite_rdp(self, order: float) -> float:
+        """Return the divergence of the finite losses, rounded up."""
+        found = None if self._nothing else self.law.divergence(self.shift, order)
+        return super().finite_rdp(order) if found is None else found
+
+    def rdp(self, order: float) -> float:
+        """Return the divergence, rounded up; infinite where all is told."""
+        return math.inf if self.infinite_mass else self.finite_rdp(order)
 
 
 @dataclass(frozen=True, repr=False)
@@ -132,82 +151,9 @@ class DiscreteGaussian(IntegerNoise):
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the one pair, which is its own reverse by reflection."""
         sigma, shift = self.noise_multiplier, int(self.distance)
-        if shift and sigma < math.inf and atoms_of(sigma, shift) > MOST_ATOMS:
-            return (DiscreteGaussianVectorPair(half_square(ratio_up(float(shift), sigma))),)
-        return (DiscreteGaussianPair(sigma, shift),)
-
-
-def atoms_of(sigma: float, shift: int) -> int:
-    """Return about how many integers are within reach of either centre; no fewer than the shift."""
-    return 2 * math.ceil(min(REACH * sigma, MOST_ATOMS)) + shift
-
-
-@dataclass(frozen=True)
-class DiscreteGaussianPair(IntegerPair):
-    """Discrete Gaussians around ``shift`` and around 0."""
-
-    sigma: float
-    shift: int
-
-    @property
-    def _silent(self) -> bool:
-        return self.shift == 0 or self.sigma == math.inf
-
-    @property
-    def _told(self) -> bool:
-        return self.sigma < HIDES
-
-    def _from(self, further: int) -> Atoms:
-        sigma, shift = self.sigma, self.shift
-        if atoms_of(sigma, shift) > MOST_ATOMS:
-            raise UnsupportedError(
-                f"the loss distribution of {self!r} has more than {MOST_ATOMS} atoms; account"
-                " ZCDP(sensitivity**2 / (2 * sigma**2)) instead"
-            )
-        span = math.ceil(REACH * sigma)
-        noise = np.arange(-span, span + 1, dtype=np.float64)
-        total = math.fsum(np.exp(-0.5 * (noise / sigma) ** 2).tolist())
-        x, p, q = self._seen(further, span, lambda x: np.exp(-0.5 * (x / sigma) ** 2) / total)
-        loss = shift * (2.0 * x - shift) / (2.0 * sigma) / sigma
-        most = float(np.abs(loss).max())
-        # The exponent, at most 750, carries three roundings. Below the normal doubles each mass is
-        # a few of the least off; those that are less than one are a hundredth of all, at most.
-        faint = 4e-323 + 5e-326 * (2.0 * span + shift + further + 1.0)
-        return Atoms(loss, p, q, 0.0, 0.0, 2500.0 * U, 6.0 * U * most, faint)
-
-    @property
-    def infinite_mass(self) -> float:
-        """None, but for noise that hides nothing."""
-        return 1.0 if self.shift and self.sigma < HIDES else 0.0
-
-    @property
-    def lattice(self) -> tuple[float, float] | None:
-        """Steps of Δ/σ²."""
-        spacing = self.shift / self.sigma / self.sigma
-        offset = -0.5 * self.shift * spacing
-        return (offset, spacing) if spacing > 0.0 and math.isfinite(offset) else None
-
-    @property
-    def line(self) -> LineLaw | None:
-        """A quotient of theta functions where six terms of them do; the atoms elsewhere."""
-        sigma, shift = self.sigma, float(self.shift)
-        if not (shift > 0.0 and LEAST_DAMPED <= sigma < math.inf):
-            return super().line
-        ratio = shift / sigma
-        return LineLaw(LATTICE, ratio * ratio, 2.0 * (math.pi * sigma) ** 2, shift)
-
-    @property
-    def rho(self) -> float:
-        """Δ²/2σ² (Canonne, Kamath, Steinke 2020, Theorem 4)."""
-        return 0.0 if self._silent else half_square(ratio_up(float(self.shift), self.sigma))
-
-    def rdp(self, order: float) -> float:
-        """Return αΔ²/2σ², exact where αΔ is an integer and close above it elsewhere."""
-        return up(order * self.rho)
-
-    def finite_rdp(self, order: float) -> float:
-        """Return the divergence of the finite losses, rounded up."""
-        return 0.0 if self.sigma < HIDES else self.rdp(order)
+        if shift and sigma < math.inf and atoms_within_reach(sigma, shift) > MOST_ATOMS:
+            return (_curve_of_vectors(shift, sigma),)
+        return (IntegerPair(GaussianSumLaw(sigma), shift),)
 
 
 @dataclass(frozen=True, repr=False)
@@ -240,77 +186,112 @@ class DiscreteLaplace(IntegerNoise):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the one pair, which is its own reverse by reflection."""
-        return (DiscreteLaplacePair(self.scale, int(self.distance)),)
+        return (IntegerPair(GeometricLaw(self.scale), int(self.distance)),)
 
 
-@dataclass(frozen=True)
-class DiscreteLaplacePair(IntegerPair):
-    """Two-sided geometric laws around ``shift`` and around 0."""
+@dataclass(frozen=True, repr=False)
+class DiscreteGaussianSum(IntegerNoise):
+    """Discrete Gaussian noises of several clients on one integer (the distributed one).
 
-    scale: float
-    shift: int
+    Parameters
+    ----------
+    noise_multiplier : float
+        The parameter σ of each client's noise, >= 0.2, in the unit of ``sensitivity``.
+    contributors : int
+        How many clients surely add their noise: of n clients of whom at most a share f drops out
+        or looks at its own noise, (1 - f) n. More only add noise.
+    sensitivity : int, optional
+        How far one record (or one client) can move the integer, >= 0.
+    relation : NeighbouringRelation, keyword only
+        As in :class:`~accountant.mechanisms.gaussian.Gaussian`.
 
-    @property
-    def _silent(self) -> bool:
-        return self.shift == 0 or self.scale == math.inf
+    Notes
+    -----
+    *Guarantee.* The pair of two integers ``sensitivity`` apart under the law of the sum itself,
+    which is not a discrete Gaussian, attained (docs/theorems_mechanisms.md, Theorem M22). For a
+    vector see :func:`~accountant.sampling.discrete_gaussian_sum_of_vectors`.
 
-    @property
-    def _told(self) -> bool:
-        return not self.shift / self.scale < math.inf
+    *Source.* Kairouz, Liu, Steinke 2021, who bound its concentrated divergence.
 
-    def _from(self, further: int) -> Atoms:
-        """Return the integers from 0, or from -Δ, to Δ, the ends with their tails."""
-        b, shift = self.scale, self.shift
-        if not (shift < MOST_ATOMS):
+    Examples
+    --------
+    >>> import accountant as ac
+    >>> round_of_a_federation = ac.DiscreteGaussianSum(2.0, contributors=80)
+    >>> f"{(1000 * round_of_a_federation).epsilon(1e-6):.3f}"
+    '9.482'
+    """
+
+    theorems = ("M22",)
+    about = "Discrete Gaussian noises of several clients on one integer (the distributed one)."
+
+    # A convolution of symmetric log-concave laws is symmetric and log-concave (Theorem M22).
+    numbers = (checks.NOISE_MULTIPLIER,)
+
+    noise_multiplier: float
+    contributors: int = field(kw_only=True)
+    sensitivity: int = field(default=1, kw_only=True)
+    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "contributors", checks.whole(CLIENTS, self.contributors))
+        if not (self.noise_multiplier >= LEAST_SIGMA):
             raise UnsupportedError(
-                f"the loss distribution of {self!r} has more than {MOST_ATOMS} atoms; account"
-                " Laplace(scale), which is close to it, only if that is what ran, or"
-                " PureDP(sensitivity / scale)"
+                f"DiscreteGaussianSum must have noise_multiplier >= {LEAST_SIGMA}; got"
+                f" {self.noise_multiplier!r}. Noise that is almost always 0 hides nothing: use a"
+                " finer unit"
             )
-        most = shift / b
-        x = np.arange(shift + 1, dtype=np.float64)
-        rate = 1.0 / b
-        # q(x) = tanh(1/2b)·e^{-x/b}; the end at 0 has all x <= 0, the end at Δ all x >= Δ.
-        q = math.tanh(0.5 * rate) * np.exp(-x / b)
-        q[0] = 1.0 / (1.0 + math.exp(-rate))
-        q[-1] = math.exp(-shift / b) / (1.0 + math.exp(-rate))
-        loss = (2.0 * x - shift) / b
-        error = (32.0 + 4.0 * min(most, 700.0)) * U
-        p = q[::-1].copy()
-        if further:
-            # To the left of 0 the ratio is e^{-Δ/b}; to the right of Δ it is its inverse.
-            loss = np.concatenate([np.full(shift, loss[0]), loss])
-            q = np.concatenate([q[:0:-1], [math.tanh(0.5 * rate)], q[1:]])
-            p = np.concatenate([q[: shift + 1] * math.exp(-shift / b), p[1:]])
-        return Atoms(loss, p, q, 0.0, 0.0, error, 4.0 * U * most)
 
-    @property
-    def support(self) -> tuple[float, float]:
-        """The least and the largest loss, with their errors."""
-        return super(IntegerPair, self).support
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        """Return the one pair, which is its own reverse by reflection."""
+        law = GaussianSumLaw(self.noise_multiplier, self.contributors)
+        return (IntegerPair(law, int(self.distance)),)
 
-    @property
-    def lattice(self) -> tuple[float, float] | None:
-        """Steps of 2/b from -Δ/b."""
-        if self.shift == 0 or self.scale == math.inf or not (2.0 / self.scale < math.inf):
-            return None
-        return -self.shift / self.scale, 2.0 / self.scale
 
-    @property
-    def pure_epsilon(self) -> float:
-        """Δ/b."""
-        return ratio_up(float(self.shift), self.scale) if self.shift else 0.0
+@dataclass(frozen=True, repr=False)
+class Skellam(IntegerNoise):
+    """Skellam noise on one integer: the difference of two Poisson counts of equal means.
 
-    def finite_rdp(self, order: float) -> float:
-        """Return the divergence, rounded up; by the pure ε where there are too many atoms."""
-        if self.shift < 20_000:
-            return super().finite_rdp(order)
-        e = self.pure_epsilon
-        small = (order - 1.0) * e
-        if small > 600.0:
-            return up(e)
-        excess = math.expm1(small) * -math.expm1(-order * e) / (1.0 + math.exp(-e))
-        return divergence(lift(excess) * (1.0 + 64.0 * U), order)
+    Parameters
+    ----------
+    variance : float
+        Of the noise, > 0: twice the mean of each count. Skellam noises add up to Skellam noise, so
+        for a secure sum this is the sum of the variances of those who surely add theirs.
+    sensitivity : int, optional
+        How far one record (or one client) can move the integer, >= 0.
+    relation : NeighbouringRelation, keyword only
+        As in :class:`~accountant.mechanisms.gaussian.Gaussian`.
+
+    Notes
+    -----
+    *Guarantee.* The pair of two integers ``sensitivity`` apart, attained
+    (docs/theorems_mechanisms.md, Theorem M21).
+
+    *Source.* Agarwal, Kairouz, Liu 2021, who bound its Rényi divergence.
+
+    Examples
+    --------
+    A hundred clients of whom at least eighty stay, each with noise of variance 2.
+
+    >>> import accountant as ac
+    >>> round_of_a_federation = ac.Skellam(80 * 2.0)
+    >>> f"{(1000 * round_of_a_federation).epsilon(1e-6):.3f}"
+    '14.450'
+    """
+
+    theorems = ("M21",)
+    about = "Skellam noise on one integer: the difference of two Poisson counts of equal means."
+
+    # The ratios I_{k+1}/I_k of successive masses are below one: unimodal (Theorem M21).
+    numbers = (VARIANCE,)
+
+    variance: float
+    sensitivity: int = field(default=1, kw_only=True)
+    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        """Return the one pair, which is its own reverse by reflection."""
+        return (IntegerPair(SkellamLaw(self.variance), int(self.distance)),)
 
 
 @dataclass(frozen=True, repr=False)
@@ -347,15 +328,9 @@ class DiscreteGaussianVector(SumNoise):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the one curve, which serves both directions by reflection."""
-        shift = ratio_up(self.distance, self.noise_multiplier)
-        return (DiscreteGaussianVectorPair(half_square(shift)),)
+        return (_curve_of_vectors(self.distance, self.noise_multiplier),)
 
 
-@dataclass(frozen=True)
-class DiscreteGaussianVectorPair(ConcentratedPair):
-    """Discrete Gaussians around a vector of integers and around 0: x ↦ shift - x exchanges them."""
-
-    @property
-    def is_symmetric(self) -> bool:
-        """True: the reflection is a bijection of the integer vectors."""
-        return True
+def _curve_of_vectors(shift: float, sigma: float) -> ConcentratedPair:
+    """Return Δ²/2σ²-zCDP; reflection exchanges the two laws."""
+    return ConcentratedPair(half_square(ratio_up(float(shift), sigma)), is_symmetric=True)

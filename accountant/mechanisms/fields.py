@@ -10,7 +10,7 @@ from accountant._basics.rounding import times_up
 from accountant.checks import Argument
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism
-from accountant.relations import NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, REPLACE_ONE, ZERO_OUT, NeighbouringRelation
 
 
 def mechanism_of(value: object, name: str = "mechanism") -> Mechanism:
@@ -48,11 +48,11 @@ def group_factor(mechanism: Any, relation: NeighbouringRelation) -> int:
     """
     own = mechanism.relation
     if relation is own or (own, relation) == (
-        NeighbouringRelation.ADD_OR_REMOVE,
-        NeighbouringRelation.ZERO_OUT,
+        ADD_OR_REMOVE,
+        ZERO_OUT,
     ):
         return 1
-    if relation is NeighbouringRelation.REPLACE_ONE:
+    if relation is REPLACE_ONE:
         return 2
     raise UnsupportedError(
         f"{mechanism!r} is bounded under {own!r}, which does not imply a bound under {relation!r};"
@@ -80,7 +80,7 @@ class BoundedContribution(Mechanism):
     @property
     def distance(self) -> float:
         """How far one record moves it, by the relation."""
-        return self.sensitivity * (2 if self.relation is NeighbouringRelation.REPLACE_ONE else 1)
+        return self.sensitivity * (2 if self.relation is REPLACE_ONE else 1)
 
     @property
     def covers_removal(self) -> bool:

@@ -29,13 +29,10 @@ from accountant.errors import PrecisionError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import BoundedContribution, group_factor, set_fields
 from accountant.mechanisms.normal_masses import REACH, cells
-from accountant.pairs.base import DominatingPair, GaussianPart, Masses
+from accountant.pairs.base import GAUSSIAN, SAMPLED, DominatingPair, GaussianPart, LineLaw, Masses
 from accountant.pairs.excess import loss_of_sample_inverse
-from accountant.pairs.line import GAUSSIAN, SAMPLED, LineLaw
-from accountant.relations import NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
 
-ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
-REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 _ROOT_8 = math.sqrt(8.0)
 # Finite, unlike the μ of an analysis.
 MU = checks.FINITE_EPSILON.renamed("mu", checks.MU.advice)

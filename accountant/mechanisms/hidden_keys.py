@@ -1,20 +1,131 @@
-"""What dominates a set of alternatives: the most keys that stay hidden, and the most old keys."""
+"""What dominates alternatives: the chances that keys stay hidden, and the most old keys."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
-from accountant._basics.rounding import U, lift, ratio_down, up
-from accountant.mechanisms.discrete import DiscreteLaplace
-from accountant.mechanisms.gaussian import Gaussian, GaussianPair
-from accountant.mechanisms.shown import NOTHING, Logs, hiding
-from accountant.pairs.base import Parts
-from accountant.relations import NeighbouringRelation
+import numpy as np
 
-ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
+from accountant._basics.rounding import TINY, U, lift, ratio_down, times_up, up
+from accountant.environment import to_nearest
+from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
+from accountant.mechanisms.gaussian import Gaussian, GaussianPair
+from accountant.mechanisms.integer_laws import REACH
+from accountant.mechanisms.laplace import Laplace
+from accountant.pairs.base import Parts
+from accountant.relations import ADD_OR_REMOVE
+
+# Discrete Gaussian noise up to this parameter is summed term by term.
+LARGEST_SUMMED = 1e5
+
+
+class Logs(NamedTuple):
+    """Minus the logarithm of a probability that keys stay hidden: at least, and at most."""
+
+    least: float
+    largest: float
+
+    def times(self, count: int) -> Logs:
+        """Return those of ``count`` keys, rounded outwards."""
+        if not count:
+            return NOTHING
+        return Logs(self.least * count * (1.0 - U), times_up(self.largest, count))
+
+
+NOTHING = Logs(0.0, 0.0)
+
+
+@lru_cache(maxsize=1024)
+@to_nearest
+def hiding(noise: Mechanism, threshold: float, count: float) -> Logs:
+    """Bracket ``-log p`` with p = Pr[count + noise < threshold].
+
+    Parameters
+    ----------
+    noise : Gaussian, Laplace, DiscreteGaussian or DiscreteLaplace
+        Its scale is used, not its sensitivity.
+    threshold, count : float
+        Integers where the noise is one.
+
+    Returns
+    -------
+    Logs
+        In [0, inf].
+    """
+    if isinstance(noise, Gaussian):
+        shown = _gaussian(noise.noise_multiplier, threshold, count)
+    elif isinstance(noise, Laplace):
+        shown = _laplace(noise.scale, threshold, count)
+    elif isinstance(noise, DiscreteLaplace):
+        shown = _geometric(noise.scale, round(threshold - count))
+    else:
+        assert isinstance(noise, DiscreteGaussian)
+        shown = _discrete_gaussian(noise.noise_multiplier, round(threshold - count))
+    q, hidden, error = shown
+    # From the smaller of the two probabilities, which has its digits.
+    if q <= 0.5:
+        least, most = (-math.log1p(-min(q * (1.0 + e), 1.0 - U)) for e in (-error, error))
+    else:
+        least, most = (
+            -math.log(hidden * (1.0 - e)) if hidden * (1.0 - e) > TINY else math.inf
+            for e in (-error, error)
+        )
+        least = min(least, 690.0)
+    return Logs(max(least * (1.0 - 16.0 * U), 0.0), most * (1.0 + 16.0 * U) + TINY)
+
+
+def _gaussian(sigma: float, threshold: float, count: float) -> tuple[float, float, float]:
+    """Return Pr[noise >= threshold - count], its complement, and a relative error of the lesser."""
+    if sigma == math.inf:
+        return 0.5, 0.5, 4.0 * U
+    z = (threshold - count) / sigma * math.sqrt(0.5)
+    # The difference is off by a unit of itself and of the count, a product; z by a few more.
+    error = (32.0 + 16.0 * z * z + 8.0 * (1.0 + abs(z)) * abs(count / sigma)) * U
+    return 0.5 * math.erfc(z), 0.5 * math.erfc(-z), min(error, 0.5)
+
+
+def _laplace(scale: float, threshold: float, count: float) -> tuple[float, float, float]:
+    if scale == math.inf:
+        return 0.5, 0.5, 4.0 * U
+    x = (threshold - count) / scale
+    least = 0.5 * math.exp(-abs(x))
+    error = min((16.0 + 4.0 * abs(x) + 4.0 * abs(count / scale)) * U, 0.5)
+    return (least, 1.0 - least, error) if x >= 0.0 else (1.0 - least, least, error)
+
+
+def _geometric(scale: float, k: int) -> tuple[float, float, float]:
+    if scale == math.inf:
+        return 0.5, 0.5, 1e-9  # of the limit, in which every integer has no mass
+    n = k if k >= 1 else 1 - k
+    least = math.exp(-n / scale) / (1.0 + math.exp(-1.0 / scale))
+    error = min((32.0 + 8.0 * n / scale) * U, 0.5)
+    return (least, 1.0 - least, error) if k >= 1 else (1.0 - least, least, error)
+
+
+def _discrete_gaussian(sigma: float, k: int) -> tuple[float, float, float]:
+    if sigma > LARGEST_SUMMED:
+        # Pr[Z >= k] is at most that of the normal law at k - 1, and at least that at k less e^{..}
+        # of one integer (Canonne, Kamath, Steinke 2020, Proposition 25): a few units of 1/σ.
+        if sigma == math.inf:
+            return 0.5, 0.5, 1e-9
+        q, hidden, error = _gaussian(sigma, float(k), 0.0)
+        return q, hidden, min(error + 4.0 / sigma * (2.0 + abs(k) / sigma), 0.5)
+    n = k if k >= 1 else 1 - k
+    if sigma < 1e-9 or n > REACH * sigma + 1.0:
+        least = 0.0
+    else:
+        x = np.arange(n, n + math.ceil(REACH * sigma) + 2, dtype=np.float64)
+        all_x = np.arange(1, math.ceil(REACH * sigma) + 2, dtype=np.float64)
+        above = math.fsum(np.exp(-0.5 * (x / sigma) ** 2).tolist())
+        positive = math.fsum(np.exp(-0.5 * (all_x / sigma) ** 2).tolist())
+        least = above / (1.0 + 2.0 * positive)
+    error = 2500.0 * U
+    return (least, 1.0 - least, error) if k >= 1 else (1.0 - least, least, error)
 
 
 class Box(NamedTuple):

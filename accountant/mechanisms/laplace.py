@@ -12,14 +12,11 @@ from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U, lift, ratio_up, up
 from accountant.bounds import Bounds
 from accountant.mechanisms.fields import BoundedContribution, set_fields
-from accountant.pairs.base import DominatingPair, Masses
+from accountant.pairs.base import LAPLACE, DominatingPair, LineLaw, Masses
 from accountant.pairs.excess import exp_minus_linear
-from accountant.pairs.line import LAPLACE, LineLaw
-from accountant.relations import NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
 
 LEAST = 1e-290  # losses below it count as 0, within the error of the loss
-ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
-REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 
 
 @dataclass(frozen=True, repr=False)

@@ -18,10 +18,8 @@ from accountant.mechanisms.gaussian import GaussianPair
 from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, GaussianMixture, Masses
 from accountant.pairs.mixture_curve import mixture_rdp
-from accountant.relations import NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, REPLACE_ONE, NeighbouringRelation
 
-ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
-REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 WEIGHT = checks.STATED_DELTA.renamed("probabilities", "They are the weights of the mixture")
 SPARSE = 64  # one edge in this many is inverted from afar
 STEPS = 200
@@ -111,14 +109,48 @@ def _mixture(
     return tuple(kept), tuple(kept.values())
 
 
+def repeated_draws(
+    weights: tuple[float, ...],
+    distance: float,
+    *,
+    add: bool = False,
+    remainder: float = 0.0,
+    error: float = 0.0,
+    farthest: float = math.inf,
+) -> MixturePair:
+    """Return the pair of Σ w_k N(kμ, 1), k = 0 …, with this relative ``error`` of the weights."""
+    shifts = tuple(k * distance for k in range(len(weights)))
+    return MixturePair(1.0, shifts, weights, add, remainder, error, farthest)
+
+
 @dataclass(frozen=True)
 class MixturePair(DominatingPair):
-    """Σ pᵢ·N(Δᵢ, σ²) against N(0, σ²), or the reverse."""
+    """Σ pᵢ·N(Δᵢ, σ²) against N(0, σ²), or the reverse.
+
+    Parameters
+    ----------
+    sigma : float
+        σ > 0.
+    shifts, weights : tuple of float
+        The Δᵢ >= 0, increasing, and the pᵢ > 0.
+    add : bool
+        The reversed pair.
+    remainder : float
+        An upper bound on the weight of larger shifts, which are not listed and count as infinite
+        loss.
+    stated_error : float, optional
+        Relative error of the weights; that of their sum, which then is one, if left out.
+    farthest : float
+        The largest shift there is, listed or not, in deviations; infinite if unknown.
+    """
 
     sigma: float
     shifts: tuple[float, ...]
     weights: tuple[float, ...]
     add: bool = False
+    remainder: float = 0.0
+    stated_error: float | None = None
+    farthest: float = math.inf
 
     @property
     def _units(self) -> FloatArray:
@@ -135,18 +167,30 @@ class MixturePair(DominatingPair):
     def _end(self) -> float:
         """At or below the least loss of the mixture over the noise."""
         silent = self.weights[0] if self.shifts[0] == 0.0 else 0.0
-        end = -math.inf
-        if silent > 0.5:  # close to one it is known by what it leaves
+        if silent == 0.0:
+            return -math.inf
+        if silent > 0.5 and self.stated_error is None:  # near one it is known by what it leaves
             present = math.fsum(self.weights[1:]) * (1.0 + self._weight_error)
-            end = math.log1p(-present) * (1.0 + 8.0 * U)
-        elif silent > 0.0:
-            end = math.log(silent) * (1.0 + 8.0 * U) - 1.01 * self._weight_error
-        return end
+            return math.log1p(-present) * (1.0 + 8.0 * U)
+        least = math.log(silent)
+        return least - 8.0 * U * (1.0 + abs(least)) - 1.01 * self._weight_error
 
     @property
     def _weight_error(self) -> float:
-        """Weights are the nearest doubles of what they stand for, up to a common factor."""
+        """As stated, or of the nearest doubles of what they stand for, up to a common factor."""
+        if self.stated_error is not None:
+            return self.stated_error + U
         return abs(math.fsum(self.weights) - 1.0) + 4.0 * U
+
+    @property
+    def infinite_mass(self) -> float:
+        """What was not listed (in the reversed pair P is normal, and nothing is)."""
+        return 0.0 if self.add else up(self.remainder, 2.0)
+
+    @property
+    def left_out(self) -> float:
+        """All of it: more shifts than are listed."""
+        return self.infinite_mass
 
     @property
     def gaussian_mixture(self) -> GaussianMixture:
@@ -164,6 +208,7 @@ class MixturePair(DominatingPair):
             no_shift,
             self._weight_error,
             slip,
+            self.remainder,
             always_shifted=not silent,
         )
 
@@ -174,27 +219,34 @@ class MixturePair(DominatingPair):
         told = math.fsum(
             weight * math.erf(root) for weight, root in zip(self.weights, roots, strict=True)
         )
-        # The weights add up to one within 1e-12.
-        return min(lift(up(told * (1.0 + 4e-12), 64.0)), 1.0)
+        # The weights add up to one within 1e-12, or are off by what is stated.
+        slip = 1.0 + 4e-12 + (self.stated_error or 0.0)
+        return min(lift(up(told * slip + self.remainder, 64.0)), 1.0)
 
     @property
     def loss_error(self) -> float:
         """The residual of the edges' inversion, and the loss's own rounding."""
         mu = self.shifts[-1] / self.sigma
-        return up(64.0 * U * (1.0 + REACH * mu + mu * mu - math.log(min(self.weights))))
+        own = 64.0 * U * (2.0 + REACH * mu + mu * mu - math.log(min(self.weights)))
+        # A relative error of the weights is an absolute one of the loss.
+        return up(own + 2.0 * (self.stated_error or 0.0))
 
     @property
     def rho(self) -> float:
         """That of the largest shift (quasi-convexity, Theorem M6)."""
-        return half_square(ratio_up(self.shifts[-1], self.sigma))
+        return half_square(self.mu)
 
     @property
     def mu(self) -> float:
-        """That of the largest shift."""
-        return ratio_up(self.shifts[-1], self.sigma)
+        """That of the largest shift: not telling how often only hides (Theorem S2)."""
+        return self.farthest if self.remainder else ratio_up(self.shifts[-1], self.sigma)
 
     def rdp(self, order: float) -> float:
-        """Return the divergence, rounded up; or that of the largest shift (quasi-convexity)."""
+        """Return the divergence, rounded up; infinite when something was left out."""
+        return math.inf if self.infinite_mass else self.finite_rdp(order)
+
+    def finite_rdp(self, order: float) -> float:
+        """Return that of the finite losses, or of the largest shift (quasi-convexity)."""
         return min(mixture_rdp(self.gaussian_mixture, order), up(order * self.rho))
 
     def masses(self, edges: FloatArray) -> Masses:
@@ -202,8 +254,12 @@ class MixturePair(DominatingPair):
         edges = np.asarray(edges, dtype=np.float64)
         if self.add:
             found = self._remove(-edges[::-1])
-            return Masses(found.q[::-1].copy(), found.p[::-1].copy(), found.relative_error)
-        return self._remove(edges)
+            q = found.p[::-1].copy()
+            q[0] += self.remainder
+            return Masses(found.q[::-1].copy(), q, found.relative_error)
+        found = self._remove(edges)
+        found.p[-1] += self.infinite_mass
+        return found
 
     def _remove(self, edges: FloatArray) -> Masses:
         if not math.isfinite(self._units[-1]):  # its cells would have no number for a mass
@@ -217,7 +273,11 @@ class MixturePair(DominatingPair):
             p += weight * part
             error = max(error, part_error)
         padding = np.zeros(below)
-        error += (len(self.weights) + 16.0) * U + 2e-12 * (math.fsum(self.weights) != 1.0)
+        error += (len(self.weights) + 16.0) * U
+        if self.stated_error is None:
+            error += 2e-12 * (math.fsum(self.weights) != 1.0)
+        else:
+            error += self._weight_error
         return Masses(np.concatenate([padding, p]), np.concatenate([padding, q]), error)
 
     def _loss(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -9,16 +9,13 @@ from typing import Literal, TypeAlias
 from accountant import checks
 from accountant._basics.rounding import U, half_square, ratio_up, sum_up, times_up, up
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.dominated_by import nothing
 from accountant.mechanisms.fields import BoundedContribution, set_fields
 from accountant.mechanisms.laplace import ExponentialLossPair
-from accountant.mechanisms.stated_guarantees import EpsilonGuarantee, RandomizedResponse
+from accountant.mechanisms.stated_guarantees import EpsilonGuarantee, RandomizedResponse, nothing
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.response import ResponsePair
-from accountant.relations import NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
 
-ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
-REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 Noise: TypeAlias = Literal["gumbel", "exponential", "laplace"]
 
 

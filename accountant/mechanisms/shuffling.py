@@ -11,11 +11,11 @@ from accountant import checks
 from accountant._basics.arrays import FloatArray
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.dominated_by import nothing
 from accountant.mechanisms.fields import set_fields
+from accountant.mechanisms.stated_guarantees import nothing
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.profile_pair import ProfilePair
-from accountant.relations import NeighbouringRelation
+from accountant.relations import REPLACE_ONE, NeighbouringRelation
 
 REACH = 1e-30  # mass of the number of clones left out on either side, added to the profile
 SLACK = 1e-10  # of the sums of tails: the library's binomial tails are good to 3e-11
@@ -73,7 +73,7 @@ class ShuffledResponses(Mechanism):
     @property
     def relation(self) -> NeighbouringRelation:
         """One user's value is replaced."""
-        return NeighbouringRelation.REPLACE_ONE
+        return REPLACE_ONE
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the pair, which is its own reverse."""

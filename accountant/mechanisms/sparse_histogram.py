@@ -14,15 +14,20 @@ from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 from accountant.mechanisms.fields import mechanism_of, raise_unsupported, set_fields
 from accountant.mechanisms.gaussian import Gaussian
-from accountant.mechanisms.hidden_keys import Box, joined, rows_box, turned, weighted_box
+from accountant.mechanisms.hidden_keys import (
+    NOTHING,
+    Box,
+    hiding,
+    joined,
+    rows_box,
+    turned,
+    weighted_box,
+)
 from accountant.mechanisms.laplace import Laplace
-from accountant.mechanisms.shown import NOTHING, hiding
 from accountant.pairs.base import DominatingPair, Parts
 from accountant.pairs.product import total
-from accountant.relations import NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, REPLACE_ONE, NeighbouringRelation
 
-ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
-REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 NOISES = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace)
 # Beyond it a threshold shows nobody for any noise that is of use, and doubles skip integers.
 LARGEST_THRESHOLD = 2.0**52

@@ -18,10 +18,8 @@ from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import set_fields
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair, Masses
-from accountant.pairs.excess import LOOPED
-from accountant.relations import NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
 
-ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 NORMALISED = 1e-9  # how far the sum of a PMF may be from one
 CHANCE = checks.Argument(
     "p",
@@ -96,7 +94,7 @@ class PMFPair(AtomicPair):
     def atoms(self) -> Atoms:
         """Return one atom for every outcome possible under both."""
         pairs = list(zip(self.p, self.q, strict=True))
-        loss, p, q = (_in_few_rows if len(pairs) <= LOOPED else _in_columns)(pairs)
+        loss, p, q = _in_columns(pairs)
         # fsum rounds once, so these have all their digits.
         off = max(abs(math.fsum([*self.p, -1.0])), abs(math.fsum([*self.q, -1.0])))
         apart = abs(math.fsum([a for a, _ in pairs] + [-b for _, b in pairs]))
@@ -114,13 +112,6 @@ class PMFPair(AtomicPair):
         )
 
 
-def _in_few_rows(pairs: list[tuple[float, float]]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return :func:`_in_columns` by a loop, which for a few outcomes is faster than arrays."""
-    rows = sorted([(_log_of_ratio(a, b), a, b) for a, b in pairs if a > 0.0 and b > 0.0])
-    loss, p, q = zip(*rows, strict=True) if rows else ((0.0,),) * 3
-    return np.array(loss), np.array(p), np.array(q)
-
-
 def _in_columns(pairs: list[tuple[float, float]]) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return losses, in order, and masses of the outcomes possible under both; 0 if none is."""
     p, q = np.array(pairs).T
@@ -130,15 +121,6 @@ def _in_columns(pairs: list[tuple[float, float]]) -> tuple[FloatArray, FloatArra
     loss = _log_ratio(p[both], q[both])
     order = np.argsort(loss, kind="stable")
     return loss[order], p[both][order], q[both][order]
-
-
-def _log_of_ratio(p: float, q: float) -> float:
-    """Return :func:`_log_ratio` of two numbers, by the same formulas."""
-    gap = (p - q) / q
-    if abs(gap) < 0.5:
-        return math.log1p(gap)
-    ratio = p / q
-    return math.log(ratio) if 1e-300 <= ratio <= 1e300 else math.log(p) - math.log(q)
 
 
 def _log_ratio(p: FloatArray, q: FloatArray) -> FloatArray:

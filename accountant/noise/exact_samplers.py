@@ -1,6 +1,4 @@
-"""Exact selection noise: coins of probability e^-x, rounded Laplace noise, uniform indices.
-
-Indices with exponential weights are in :mod:`accountant.noise.weighted`.
+"""Exact selection noise: coins, Laplace noise, uniform and exponentially weighted indices.
 
 A 64-bit word has the first binary digits of a uniform number. Usually floats with error bounds
 decide the result. For the rare word that they do not decide, further digits are drawn and compared
@@ -9,13 +7,11 @@ in decimal arithmetic of increasing precision.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
-from typing import TypeAlias
+from itertools import accumulate, repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,103 +175,102 @@ def discrete_laplace(scale: int, below: Callable[[int], int]) -> int:
         return -size if negative else size
 
 
-IntArray: TypeAlias = "NDArray[np.int64]"
+# A float weight exp(-e) is off by at most this times 1 + e: three roundings of e, a few of exp.
+WEIGHT_ERROR = 2.0**-46
+# What the weights are scaled to, before they become integers.
+UNITS = 2.0**60
+# e^-NOTHING is below every unit of a comparison.
+NOTHING = 10**6
 
-LARGEST_VARIANCE = 2**28
-LARGEST_TABLE = 2**16  # a larger variance is that of a sum
-WORD = 64
-MARGIN = 4  # units by which a threshold may be off
 
-
-def skellam(generator: SecureGenerator, n: int, variance: int) -> IntArray:
-    """Return ``n`` differences of two Poisson counts of mean ``variance / 2``.
+def weighted_index(
+    generator: SecureGenerator,
+    scores: NDArray[np.int64],
+    rate: Fraction,
+    widths: NDArray[np.int64] | None = None,
+) -> int:
+    """Return i with probability proportional to ``widths[i] · exp(-rate · scores[i])``.
 
     Parameters
     ----------
     generator : SecureGenerator
-        Where the bits come from: a word for each 2**16 of the variance, and each number.
-    n : int
-        At least 0.
-    variance : int
-        In [1, 2**28].
+        Where the bits come from.
+    scores : array of int64, shape (k,)
+        Less than 2**62 apart.
+    rate : Fraction
+        Exact, >= 0.
+    widths : array of int64, shape (k,), optional
+        In [0, 2**53], with a positive sum; all one if left out.
 
     Notes
     -----
-    *Guarantee.* Exact in law: a word that does not decide the integer, next to a table of 64 bits,
-    is extended by further words, and the table by as many bits.
-
-    Examples
-    --------
-    >>> from accountant.noise import SecureGenerator
-    >>> skellam(SecureGenerator(), 3, 100).shape
-    (3,)
+    *Guarantee.* Exact in law (docs/theorems_selection.md, Theorem P1).
     """
-    checks.integer("variance", variance, 1, LARGEST_VARIANCE, advice="Use fewer levels")
-    parts, rest = divmod(int(variance), LARGEST_TABLE)
-    total = np.zeros(n, np.int64)
-    for part in [LARGEST_TABLE] * parts + [rest] * bool(rest):
-        total += _drawn(generator, n, part)
-    return total
+    sizes = np.ones(len(scores), np.int64) if widths is None else widths
+    kept = np.flatnonzero(sizes > 0)
+    if not (kept.size and (sizes >= 0).all() and rate >= 0):
+        raise DomainError("widths must be >= 0, with a positive sum, and rate >= 0")
+    weights, offsets = sizes[kept], scores[kept] - scores[kept].min()
+
+    def more() -> int:
+        return int(generator.words(1)[0])
+
+    word = more()
+    with np.errstate(over="ignore"):  # an exponent beyond the doubles has weight 0
+        exponents = offsets.astype(np.float64) * float(rate)
+    chosen = _by_floats(word, exponents, weights)
+    if chosen is None:
+        exact = [int(offset) * rate for offset in offsets.tolist()]
+        chosen = _by_digits(word, exact, weights.tolist(), more)
+    return int(kept[chosen])
 
 
-def _drawn(generator: SecureGenerator, n: int, variance: int) -> IntArray:
-    reach, ends = _table(variance)
-    words = generator.words(n)
-    place = np.minimum(np.searchsorted(ends, words, side="right"), ends.size - 1)
-    out = place.astype(np.int64) - 1 - reach
-    margin = np.uint64(MARGIN)
-    near = (words - ends[place - 1] <= margin) | (ends[place] - words <= margin)
-    for i in np.flatnonzero(near).tolist():
-        out[i] = _decided(generator, int(words[i]), variance)
-    return out
+def _by_floats(word: int, exponents: NDArray[np.float64], widths: NDArray[np.int64]) -> int | None:
+    """Return the index that ``word`` decides, or None when it is too near to a boundary."""
+    with np.errstate(under="ignore"):
+        weights = widths * np.exp(-exponents)
+        units = (weights * (UNITS / weights.sum())).astype(np.int64)
+    ends = np.cumsum(units)
+    # Every weight, in units: cut off by less than one, and off by WEIGHT_ERROR (1 + e).
+    blur = float((units + 1.0) @ (1.0 + np.minimum(exponents, 800.0)))
+    error = int(2.0 * WEIGHT_ERROR * blur) + 2 * units.size
+    return _place(word, 64, ends.tolist(), error)
 
 
-@lru_cache(maxsize=8)
-def _table(variance: int) -> tuple[int, NDArray[np.uint64]]:
-    reach, known = thresholds(variance, WORD)
-    # The ends are open: what lies there is decided by more bits.
-    return reach, np.array([0, *known, 2**WORD - 1], dtype=np.uint64)
-
-
-def _decided(generator: SecureGenerator, word: int, variance: int) -> int:
-    """Draw further bits of a uniform number until they decide the integer."""
-    bits = WORD
+def _by_digits(
+    word: int, exponents: Sequence[Fraction], widths: Sequence[int], more: Callable[[], int]
+) -> int:
+    """Decide with as many digits as needed."""
+    bits, length = word, 64
     while True:
-        word, bits = word << WORD | int(generator.words(1)[0]), bits + WORD
-        reach, known = thresholds(variance, bits)
-        place = bisect_right(known, word)
-        below = known[place - 1] if place else 0
-        above = known[place] if place < len(known) else 1 << bits
-        if word - below > MARGIN and above - word > MARGIN:
-            return place - reach
+        bits, length = (bits << 64) | more(), length + 64
+        digits = 20 + length // 3
+        context = Context(prec=digits)
+        ends = list(accumulate(map(_in_units, exponents, widths, repeat(context))))
+        # Rounding x moves e^-x by at most 5 x e^-x < 2 units, rounding that by 5, and the integer
+        # part cuts off less than one more.
+        chosen = _place(bits, length, ends, 10 * sum(widths))
+        if chosen is not None:
+            return chosen
 
 
-@lru_cache(maxsize=16)
-def thresholds(variance: int, bits: int) -> tuple[int, tuple[int, ...]]:
-    """Return an integer K, and 2**bits P{X <= k} for k = -K … K - 1, off by less than 4.
+def _in_units(exponent: Fraction, width: int, context: Context) -> int:
+    """Return ``width · exp(-exponent)`` in units of the context's last digit."""
+    if exponent > NOTHING:
+        return 0
+    # The sign is copied, because a minus sign would round to the digits of the current context.
+    negative = _decimal(exponent, context).copy_negate()
+    return width * int(Fraction(context.exp(negative)) * 10**context.prec)
 
-    Beyond K less than 2**-bits is left. Masses obey P{k - 1} = P{k + 1} + (2 k / variance) P{k};
-    from far outside inwards an error of the start is forgotten (Theorem M21).
+
+def _place(bits: int, length: int, ends: list[int], error: int) -> int | None:
+    """Return the index of a uniform number with the first digits ``bits``, or None if undecided.
+
+    ``error`` bounds the error of every one of the cumulative sums ``ends``.
     """
-    reach = 1
-    while _log_tail(variance, reach) > -(bits + 8) * math.log(2.0):
-        reach += 1 + reach // 64
-    guard = bits + 64
-    outer, inner = 0, 1 << guard
-    masses = [0] * (reach + 1)
-    for k in range(2 * reach + 64, 0, -1):
-        outer, inner = inner, outer + 2 * k * inner // variance
-        if k - 1 <= reach:
-            masses[k - 1] = inner
-    total = masses[0] + 2 * sum(masses[1:])
-    found, below = [], 0
-    for k in range(-reach, reach):
-        below += masses[abs(k)]
-        found.append((below << bits) // total)
-    return reach, tuple(found)
-
-
-def _log_tail(variance: float, k: float) -> float:
-    """Bound log P{X >= k} (Chernoff)."""
-    ratio = k / variance
-    return k * (ratio / (1.0 + math.hypot(1.0, ratio))) - k * math.asinh(ratio)
+    least = bits * max(ends[-1] - error, 0) >> length
+    largest = ((bits + 1) * (ends[-1] + error) >> length) + 1
+    found = bisect_right(ends, least - error)
+    # The end before is cleared by the choice of `found`; nothing lies beyond the last one.
+    decided = found == len(ends) - 1 or (found < len(ends) and largest <= ends[found] - error)
+    return found if decided else None

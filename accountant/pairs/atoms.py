@@ -15,10 +15,9 @@ from accountant._basics.files import ModuleLock
 from accountant._basics.rounding import TINY, U, lift, up
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
+from accountant.pairs.base import ATOMS, DominatingPair, LineLaw, Masses
 from accountant.pairs.base import Atoms as Atoms
-from accountant.pairs.base import DominatingPair, Masses
 from accountant.pairs.excess import divergence, rdp_excess_terms
-from accountant.pairs.line import ATOMS, LineLaw
 
 
 class AtomicPair(DominatingPair):
@@ -30,13 +29,6 @@ class AtomicPair(DominatingPair):
     @abstractmethod
     def atoms(self) -> Atoms:
         """Return the atoms; those of next to no mass may be left out."""
-
-    def centred(self) -> Atoms | None:
-        """Return the atoms of symmetric unimodal noise on cells that x ↦ -x exchanges, in order.
-
-        None for any other pair. Theorem E15 asks for it.
-        """
-        return None
 
     @property
     def _table(self) -> Atoms:
@@ -57,9 +49,6 @@ class AtomicPair(DominatingPair):
     @cached_property
     def support(self) -> tuple[float, float]:
         """The least and the largest finite loss, moved out by the error they carry."""
-        return self._losses_within()
-
-    def _losses_within(self) -> tuple[float, float]:
         loss, error = self._table.loss, self._table.loss_error
         low, high = float(loss[0]), float(loss[-1])
         if error == 0.0:

@@ -10,6 +10,7 @@ docs/theorems.md. The margins below are many times the error of the few operatio
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -20,55 +21,11 @@ from accountant._basics.rounding import TINY, U, lift, up
 LEAST_RISE = 1e-30
 
 
-def rdp_excess_term(order: float, loss: float) -> float:
-    """Return e^{αL} - 1 - α(e^L - 1) ≥ 0 for α > 1, to a relative error below (512 + 8|αL|) U.
+def rdp_excess_terms(order: float, losses: FloatArray) -> FloatArray:
+    """Return e^{αL} - 1 - α(e^L - 1) ≥ 0 of every loss, α > 1, to a relative (512 + 8|αL|) U.
 
     Infinite on overflow.
     """
-    z = order * loss
-    if z > 700.0:
-        return math.inf
-    if abs(z) > 0.25 and abs(loss) * (order - 1.0) > 0.125:
-        return math.expm1(z) - order * math.expm1(loss)
-    if abs(z) > 1.0:
-        # The order is near 1: e^{αL} - e^L is small beside both.
-        return _near_one(order, loss)
-    if abs(loss) < 1e-140 or order > 1e13:
-        # Powers of the loss would underflow, or of the order overflow: E(αL) - α E(L) with
-        # E(x) = e^x - 1 - x, where E(L) is L²/2 to all digits, and so is the other if αL is tiny.
-        small = (order - 1.0) * loss
-        return exp_minus_linear(z) - 0.5 * z * loss if abs(z) > 1e-100 else 0.5 * z * small
-    # The series Σ (α^k - α) L^k / k!, k ≥ 2; twenty terms leave less than 1/21!.
-    total, term, growth = 0.0, loss, math.log(order)
-    parts = []
-    for k in range(2, 24):
-        term *= loss / k
-        parts.append(order * math.expm1((k - 1) * growth) * term)
-    total = math.fsum(parts)
-    return max(total, 0.0)
-
-
-def _near_one(order: float, loss: float) -> float:
-    # e^L(e^{(α-1)L} - 1) - (α-1)(e^L - 1), with e^x - 1 = x + E(x): the first order is
-    # (α-1)(L e^L - e^L + 1), which is positive and free of cancellation for |L| above 1/2.
-    small = (order - 1.0) * loss
-    second = math.exp(loss) * exp_minus_linear(small)
-    return (order - 1.0) * (loss * math.exp(loss) - math.expm1(loss)) + second
-
-
-def exp_minus_linear(z: float) -> float:
-    """Return e^z - 1 - z."""
-    if abs(z) > 0.5:
-        return math.expm1(z) - z
-    total, term = 0.0, z
-    for k in range(2, 22):
-        term *= z / k
-        total += term
-    return total
-
-
-def rdp_excess_terms(order: float, losses: FloatArray) -> FloatArray:
-    """Return :func:`rdp_excess_term` of every loss, to the same relative error."""
     with np.errstate(over="ignore"):
         z = order * losses
         large = np.abs((order - 1.0) * losses) > 0.125
@@ -80,33 +37,57 @@ def rdp_excess_terms(order: float, losses: FloatArray) -> FloatArray:
     rest &= ~tiny
     found = np.full(losses.shape, math.inf)
     found[far] = np.expm1(z[far]) - order * np.expm1(losses[far])
-    found[near] = _terms_near_one(order, losses[near])
-    found[tiny] = [rdp_excess_term(order, loss) for loss in losses[tiny].tolist()]
+    found[near] = _near_one(order, losses[near])
+    found[tiny] = _of_tiny(order, losses[tiny])
     if rest.any():
-        found[rest] = np.maximum(_terms_by_series(order, losses[rest]), 0.0)
+        found[rest] = np.maximum(_by_series(order, losses[rest]), 0.0)
     return found
 
 
-def _terms_near_one(order: float, losses: FloatArray) -> FloatArray:
-    # As in _near_one; |small| <= 1/8 leaves the rest of its series below 1/8^12.
-    small = (order - 1.0) * losses
-    total, term = np.zeros(losses.shape), small
-    for k in range(2, 14):
-        term = term * (small / k)
-        total += term
+def _near_one(order: float, losses: FloatArray) -> FloatArray:
+    # The order is near 1: e^L(e^{(α-1)L} - 1) - (α-1)(e^L - 1), with e^x - 1 = x + E(x). The first
+    # order, (α-1)(L e^L - e^L + 1), is positive and free of cancellation for |L| above 1/2.
     grown = np.exp(losses)
-    return (order - 1.0) * (losses * grown - np.expm1(losses)) + grown * total
+    second = grown * exps_minus_linear((order - 1.0) * losses)
+    return np.asarray((order - 1.0) * (losses * grown - np.expm1(losses)) + second)
 
 
-def _terms_by_series(order: float, losses: FloatArray) -> FloatArray:
-    # As at the end of rdp_excess_term. The sizes of the terms add up to at most four times their
-    # sum, so that adding them up one by one loses less than a hundred units.
+def _of_tiny(order: float, losses: FloatArray) -> FloatArray:
+    # Powers of the loss would underflow, or of the order overflow: E(αL) - α E(L), where E(L) is
+    # L²/2 to all digits, and so is the other if αL is tiny.
+    z = order * losses
+    square = 0.5 * z * ((order - 1.0) * losses)
+    return np.where(np.abs(z) > 1e-100, exps_minus_linear(z) - 0.5 * z * losses, square)
+
+
+def _by_series(order: float, losses: FloatArray) -> FloatArray:
+    # The series Σ (α^k - α) L^k / k!, k ≥ 2; twenty terms leave less than 1/21!. The sizes of the
+    # terms add up to at most four times their sum, so that adding them up one by one loses less
+    # than a hundred units.
     growth = math.log(order)
     total, term = np.zeros(losses.shape), losses
     for k in range(2, 24):
         term = term * (losses / k)
         total += order * math.expm1((k - 1) * growth) * term
     return total
+
+
+def exp_minus_linear(z: float) -> float:
+    """Return e^z - 1 - z."""
+    return _series(z) if abs(z) <= 0.5 else math.expm1(z) - z
+
+
+def exps_minus_linear(z: FloatArray) -> FloatArray:
+    """Return e^z - 1 - z of every number."""
+    return np.where(np.abs(z) <= 0.5, _series(np.clip(z, -0.5, 0.5)), np.expm1(z) - z)
+
+
+def _series(z: Any) -> Any:
+    # Of e^z - 1 - z, where the difference would cancel: twenty terms leave less than 1/20!.
+    total = 1.0
+    for k in range(20, 2, -1):
+        total = 1.0 + z / k * total
+    return 0.5 * z * z * total
 
 
 def chord_excess(
@@ -145,18 +126,12 @@ def divergence(excess: float, order: float) -> float:
     return up(lift(math.log1p(excess) / (order - 1.0)), 32.0)
 
 
-# Up to this many losses are mapped by a loop, which is then faster than arrays.
-LOOPED = 8
-
-
 def loss_of_sample(q: float, loss: FloatArray) -> FloatArray:
     """Return log(1 - q + q·e^L), 0 < q < 1, for every L in [-∞, ∞], to a relative 16 U.
 
     Theorem M6 has the analysis of the error.
     """
     loss = np.asarray(loss, dtype=np.float64)
-    if loss.ndim == 1 and loss.size <= LOOPED:
-        return np.array([one_loss_of_sample(q, one) for one in loss.tolist()])
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         # The gain q(e^L - 1), positive or above -q, has the digits of its factors.
         half = np.exp(0.5 * loss)
@@ -167,18 +142,6 @@ def loss_of_sample(q: float, loss: FloatArray) -> FloatArray:
             found = np.where(gain < -0.5, np.log((1.0 - q) + q * np.exp(loss)), found)
         # Where q·e^L overflows, 1 - q is negligible beside it.
         return np.where(gain == math.inf, math.log(q) + loss, found)
-
-
-def one_loss_of_sample(q: float, loss: float) -> float:
-    """Return :func:`loss_of_sample` of a number, by the same formulas."""
-    if loss <= 700.0:
-        gain = q * math.expm1(loss)
-        if q > 0.5 and gain < -0.5:
-            return math.log((1.0 - q) + q * math.exp(loss))
-        return math.log1p(gain)
-    half = math.exp(0.5 * loss) if loss < 1400.0 else math.inf
-    gain = (q * half) * half
-    return math.log1p(gain) if gain < math.inf else math.log(q) + loss
 
 
 def loss_of_sample_inverse(q: float, loss: FloatArray) -> FloatArray:

@@ -16,6 +16,7 @@ import numpy as np
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import TINY, U
 from accountant.errors import DomainError
+from accountant.pairs.excess import exps_minus_linear
 
 # What one call of a function of NumPy is trusted to, with a reserve: tests/test_intervals.py.
 CALL = 16.0 * U
@@ -322,9 +323,5 @@ def _expm1(z: FloatArray) -> FloatArray:
 
 
 def _e2(z: FloatArray) -> FloatArray:
-    """Return e^z - 1 - z for z <= 1: a series where the difference would cancel."""
-    small = np.clip(z, -0.5, 0.5)
-    series = np.ones_like(z)
-    for n in range(17, 2, -1):
-        series = 1.0 + small / n * series
-    return np.where(np.abs(z) < 0.5, 0.5 * small * small * series, _expm1(z) - np.minimum(z, 1.0))
+    """Return e^z - 1 - z for z <= 1."""
+    return exps_minus_linear(np.minimum(z, 1.0))

@@ -9,8 +9,8 @@ import numpy as np
 
 from accountant._basics.rounding import U, lift, up
 from accountant.pairs.atoms import AtomicPair, Atoms
+from accountant.pairs.base import LineLaw
 from accountant.pairs.excess import divergence
-from accountant.pairs.line import LineLaw
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,13 @@ theorem assumes and returns the mechanism of that theorem, so the account descri
 """
 
 # Samplers, each with the mechanism of one of its steps: poisson, truncated_poisson, spaced_poisson,
-# fixed_size, random_allocation, epochs, balls_in_bins and correlated_noise;
-# sampler and drawing are shared.
+# fixed_size, random_allocation, epochs, balls_in_bins and correlated_noise; sampler is shared.
 # Pairs: sampled_pairs and sampled_atoms for Poisson sampling when a record is added or removed,
 # exchange_pair and replacement_pair when one is exchanged for another, with the laws of one step of
-# its game in replacement_laws and lattice_envelope; mixture_pairs for public coins and repeated
-# draws; allocation_pair for random allocation, by its transform (allocation_profile, _line and
-# _plan) or its law (allocation_law), and allocated_mechanism for other noise
-# (ratio_sums).
+# its game in replacement_laws and lattice_envelope; allocation_pair for random allocation, by its
+# transform (allocation_profile, _line and _plan) or its law (allocation_law), and
+# allocated_mechanism for other noise (ratio_sums).
 from accountant.sampling.allocated_mechanism import AllocatedMechanism
-from accountant.sampling.amplification import amplify
 from accountant.sampling.balls_in_bins import BallsInBins
 from accountant.sampling.correlated_noise import (
     MatrixMechanism,
@@ -30,7 +27,7 @@ from accountant.sampling.fixed_size import (
 )
 from accountant.sampling.poisson import PoissonSampled, PoissonSampler
 from accountant.sampling.random_allocation import Allocated, RandomAllocation
-from accountant.sampling.sampler import Sampler
+from accountant.sampling.sampler import Sampler, amplify
 from accountant.sampling.secure_sum import discrete_gaussian_sum_of_vectors, skellam_sum_of_vectors
 from accountant.sampling.spaced_poisson import (
     CyclicPoisson,

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,17 +21,12 @@ from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.matrix import BandedToeplitz
-from accountant.mechanisms.dominated_by import DominatedBy
+from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.normal_masses import cells
-from accountant.relations import NeighbouringRelation
-from accountant.sampling import drawing
-from accountant.sampling.drawing import Indices, Seed
+from accountant.mechanisms.stated_guarantees import DominatedBy
+from accountant.relations import ADD_OR_REMOVE, ZERO_OUT, NeighbouringRelation
 from accountant.sampling.random_allocation import Allocated
-from accountant.sampling.sampler import Sampler, WorstCaseInstance
-
-if TYPE_CHECKING:
-    from accountant.mechanisms.base import Mechanism
-
+from accountant.sampling.sampler import Indices, Sampler, Seed, WorstCaseInstance, generator
 
 # Cells of the own log-ratio's normal score: more make the bound hardly narrower.
 _CELLS = 16_384
@@ -160,7 +155,7 @@ def _norm(circle: Circle, more: bool, x: FloatArray, power: float) -> FloatArray
     return total / bins
 
 
-_RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
+_RELATIONS = (ADD_OR_REMOVE, ZERO_OUT)
 # Halvings in the search for the lower end; every ε that it tries is certified by itself.
 _ROUNDS = 24
 
@@ -225,7 +220,7 @@ class BallsInBins(Sampler):
     dataset_size: int
     bins: int
     strategy: BandedToeplitz
-    relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
+    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -246,7 +241,7 @@ class BallsInBins(Sampler):
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
         """Draw a bin for every record, then go through the bins in order."""
-        rng = drawing.generator(seed)
+        rng = generator(seed)
         picks = rng.integers(self.bins, size=self.dataset_size)
         order = np.argsort(picks, kind="stable").astype(np.int64, copy=False)
         bounds = np.cumsum(np.bincount(picks, minlength=self.bins))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,15 +20,13 @@ from accountant._basics.rounding import U
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.errors import ArgumentTypeError, DomainError
-from accountant.mechanisms.dominated_by import DominatedBy
+from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import set_fields
-from accountant.relations import NeighbouringRelation
+from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.stated_guarantees import DominatedBy
+from accountant.relations import REPLACE_ONE, ZERO_OUT, NeighbouringRelation
 
-if TYPE_CHECKING:
-    from accountant.mechanisms.base import Mechanism
-
-
-_RELATIONS = (NeighbouringRelation.ZERO_OUT, NeighbouringRelation.REPLACE_ONE)
+_RELATIONS = (ZERO_OUT, REPLACE_ONE)
 # The most participation patterns that are tried one by one.
 _PATTERNS = 20_000
 # The largest binary exponent: entries up to it have squares that neither overflow nor vanish.
@@ -112,7 +109,7 @@ class MatrixMechanism:
     _: KW_ONLY
     min_separation: int | None = None
     max_participations: int | None = None
-    relation: NeighbouringRelation = field(default=NeighbouringRelation.ZERO_OUT, kw_only=True)
+    relation: NeighbouringRelation = field(default=ZERO_OUT, kw_only=True)
 
     @to_nearest
     def __post_init__(self) -> None:
@@ -183,8 +180,6 @@ class MatrixMechanism:
         return found if lower == upper else DominatedBy(found)
 
     def _moved_by(self, noise_multiplier: float, sensitivity: float) -> Mechanism:
-        from accountant.mechanisms.gaussian import Gaussian
-
         noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
         return Gaussian(noise, sensitivity=sensitivity, relation=self.relation)
 

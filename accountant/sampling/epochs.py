@@ -14,15 +14,22 @@ from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U, lift, up
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.dominated_by import DominatedBy
+from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.stated_guarantees import DominatedBy
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
-from accountant.relations import NeighbouringRelation
-from accountant.sampling import drawing
-from accountant.sampling.drawing import Indices, Seed
+from accountant.relations import ADD_OR_REMOVE, ZERO_OUT, NeighbouringRelation
 from accountant.sampling.lognormal import normal_tail
 from accountant.sampling.random_allocation import Allocated
-from accountant.sampling.sampler import EpochSampler, Sampler, WorstCaseInstance
+from accountant.sampling.sampler import (
+    EpochSampler,
+    Indices,
+    Sampler,
+    Seed,
+    WorstCaseInstance,
+    generator,
+    shuffled,
+)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -49,7 +56,7 @@ class FullBatch(Sampler):
 
     dataset_size: int
     steps: int
-    relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
+    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
         """Return all records, every time."""
@@ -58,8 +65,6 @@ class FullBatch(Sampler):
 
     def mechanism(self, noise_multiplier: float) -> Mechanism:
         """Return ``steps`` Gaussians."""
-        from accountant.mechanisms.gaussian import Gaussian
-
         return self.steps * Gaussian(
             checks.number(checks.NOISE_MULTIPLIER, noise_multiplier), relation=self.relation
         )
@@ -142,9 +147,9 @@ class ShuffledBatches(EpochSampler):
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
         """Shuffle, then cut: O(records) an epoch."""
-        rng = drawing.generator(seed)
+        rng = generator(seed)
         for _ in range(self.epochs):
-            order = drawing.shuffled(rng, self.dataset_size)
+            order = shuffled(rng, self.dataset_size)
             for start in range(0, self.dataset_size, self.batch_size):
                 yield np.sort(order[start : start + self.batch_size])
 
@@ -175,7 +180,7 @@ class ShuffledBatches(EpochSampler):
         k = inverse * inverse
         if not k < _LARGEST:
             return 1.0
-        if self.relation is NeighbouringRelation.ZERO_OUT:
+        if self.relation is ZERO_OUT:
             first = math.expm1(k)
             # e^{4k} + e^k - 2e^{2k}, without a difference of large terms.
             other = math.exp(k) * math.expm1(k) * (math.exp(k) + math.expm1(2.0 * k))
@@ -190,7 +195,7 @@ class ShuffledBatches(EpochSampler):
         """Return losses that opposite contributions reach (Theorem S12)."""
         noise = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
         steps = self.steps_per_epoch
-        zero_out = self.relation is NeighbouringRelation.ZERO_OUT
+        zero_out = self.relation is ZERO_OUT
         # Other contributions are constant, so only the batch of the record shows; with unequal
         # batches, after the releases are put in a random order.
         one = Allocated(noise if zero_out else 0.5 * noise, steps=steps)
@@ -214,7 +219,7 @@ class _LargestBatch(Mechanism):
     @property
     def relation(self) -> NeighbouringRelation:
         """Zero-out."""
-        return NeighbouringRelation.ZERO_OUT
+        return ZERO_OUT
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return both directions."""

@@ -10,19 +10,19 @@ import numpy as np
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U, half_square, lift, product_up, ratio_up, up
 from accountant._core import answers as core
+from accountant.mechanisms.discrete import IntegerPair
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair, Masses, mu_of_pure, rho_of_pure
 from accountant.pairs.excess import chord_excess, divergence, loss_of_sample, loss_of_sample_inverse
-from accountant.relations import NeighbouringRelation
-from accountant.sampling.mixture_pairs import BlendPair
+from accountant.pairs.product import BlendPair
+from accountant.relations import REPLACE_ONE
 from accountant.sampling.replacement_pair import LEAST_DISTANCE
 from accountant.sampling.sampled_atoms import SampledAtoms
 from accountant.sampling.sampled_pairs import divergence_of_masses
 
-_REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 # Cells of the chords of a Rényi divergence: fewer make it larger.
 _CELLS = 4096
 # A normal law has a mass below 1e-32 beyond this score.
@@ -60,7 +60,7 @@ def exchange_pair(noise: float, q: float) -> DominatingPair:
     if q < 1.0 and distance >= LEAST_DISTANCE and distance * distance <= MOST_SQUARED_DISTANCE:
         return ExchangePair(distance, q)
     # Sampling only hides.
-    plain = Gaussian(noise, relation=_REPLACE_ONE).pairs()[0]
+    plain = Gaussian(noise, relation=REPLACE_ONE).pairs()[0]
     if q == 1.0 or distance < LEAST_DISTANCE:
         return plain
     # The draw is seen in any case (Theorem D25).
@@ -195,11 +195,9 @@ def exchanged(plain: DominatingPair, q: float) -> DominatingPair | None:
         if not _LEAST_REACH < plain.reach < _MOST_REACH:
             return None
         return ExchangedLaplace(plain, q)
-    if not isinstance(plain, AtomicPair) or type(plain).centred is AtomicPair.centred:
+    if not isinstance(plain, IntegerPair):
         return None
-    half = plain.shift // 2  # type: ignore[attr-defined]
-    one = replace(plain, shift=half)  # type: ignore[type-var]
-    return ExchangedAtoms(plain, one, q)
+    return ExchangedAtoms(plain, replace(plain, shift=plain.shift // 2), q)
 
 
 @dataclass(frozen=True)
@@ -208,20 +206,19 @@ class ExchangedAtoms(AtomicPair):
 
     Parameters
     ----------
-    plain, one : AtomicPair
+    plain, one : IntegerPair
         The pairs of noise at distance 2Δ and at distance Δ.
     q : float
         In (0, 1).
     """
 
-    plain: AtomicPair
-    one: AtomicPair
+    plain: IntegerPair
+    one: IntegerPair
     q: float
 
     def atoms(self) -> Atoms:
         """Return one atom for every cell; the second law is the reflection of the first."""
         q, table = self.q, self.one.centred()
-        assert table is not None
         if table.infinite_p > 0.0:  # no noise: a record that was drawn is seen
             rest = np.array([1.0 - q])
             return Atoms(np.zeros(1), rest, rest, q, q, 8.0 * U, 0.0)

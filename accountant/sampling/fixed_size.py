@@ -14,14 +14,13 @@ from accountant import checks
 from accountant._basics.rounding import U, ratio_down, ratio_up, times_up, up
 from accountant.errors import PrecisionError
 from accountant.mechanisms.base import Mechanism, Selection
-from accountant.mechanisms.dominated_by import OnePair
 from accountant.mechanisms.fields import set_fields
+from accountant.mechanisms.mixture import repeated_draws
+from accountant.mechanisms.stated_guarantees import OnePair
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.response import ResponsePair
 from accountant.relations import NeighbouringRelation
-from accountant.sampling import drawing
-from accountant.sampling.drawing import Indices, Seed
-from accountant.sampling.mixture_pairs import MixturePair
+from accountant.sampling import sampler as drawing
 from accountant.sampling.poisson import poisson_gaussian
 from accountant.sampling.replacement_pair import (
     LEAST_DISTANCE,
@@ -29,7 +28,7 @@ from accountant.sampling.replacement_pair import (
     ReplacementPair,
     WithReplacementPair,
 )
-from accountant.sampling.sampler import StepSampler, WorstCaseInstance
+from accountant.sampling.sampler import Indices, Seed, StepSampler, WorstCaseInstance
 
 _REPLACE_ONE = (NeighbouringRelation.REPLACE_ONE,)
 
@@ -252,7 +251,10 @@ class WithReplacementSampled(Mechanism):
                 return (ResponsePair(0.0, infinite=min(up(told, 24.0), 1.0)),)
             farthest = times_up(unit, self.batch_size)
             return tuple(
-                MixturePair(weights, unit, remainder, add, error, farthest) for add in (False, True)
+                repeated_draws(
+                    weights, unit, add=add, remainder=remainder, error=error, farthest=farthest
+                )
+                for add in (False, True)
             )
         hit = [(k, w) for k, w in enumerate(weights) if k > 0 and w > 0.0]
         q = min(1.0, math.fsum(w for _, w in hit) * (1.0 + 2.0**-48) * (1.0 + error))

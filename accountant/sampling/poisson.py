@@ -16,19 +16,24 @@ from accountant._basics.binding import bound
 from accountant._basics.rounding import LEAST, times_up, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism, Selection
-from accountant.mechanisms.dominated_by import nothing
 from accountant.mechanisms.fields import BoundedContribution, mechanism_of
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair, merged
 from accountant.mechanisms.mixture import MixtureOfGaussians
+from accountant.mechanisms.stated_guarantees import nothing
 from accountant.pairs.base import DominatingPair
-from accountant.relations import NeighbouringRelation
-from accountant.sampling import drawing
-from accountant.sampling.drawing import Indices, Seed
+from accountant.relations import ADD_OR_REMOVE, REPLACE_ONE, NeighbouringRelation
 from accountant.sampling.exchange_pair import ATTAINED, exchange_pair, exchanged, noise_below
 from accountant.sampling.sampled_pairs import sampled
-from accountant.sampling.sampler import Sampler, WorstCaseInstance
+from accountant.sampling.sampler import (
+    Indices,
+    Sampler,
+    Seed,
+    WorstCaseInstance,
+    distinct,
+    generator,
+    poisson_size,
+)
 
-_REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 _DIGITS = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
 # Chances that underflow fall fast, so that together they are below this.
 _UNDERFLOWN = 64.0 * LEAST
@@ -119,7 +124,7 @@ class PoissonSampled(Mechanism):
         q, inner = self.sampling_probability, self.mechanism
         if q == 0.0:
             return (GaussianPair(math.inf),)
-        if q < 1.0 and inner.relation is _REPLACE_ONE:
+        if q < 1.0 and inner.relation is REPLACE_ONE:
             return self._exchanged()
         if type(inner) is Gaussian and inner.sensitivity == 1.0 and q < 1.0:
             sigma = inner.noise_multiplier
@@ -161,20 +166,20 @@ class PoissonSampled(Mechanism):
         below = inner.from_below()
         if q in (0.0, 1.0):
             return below if q else None
-        if self.relation is _REPLACE_ONE:
+        if self.relation is REPLACE_ONE:
             noise = _gaussian_noise(inner)
             has_own = noise is not None or isinstance(self.pairs()[0], ATTAINED)
             if isinstance(inner, PoissonSampled) or not has_own:
-                return nothing(_REPLACE_ONE)
+                return nothing(REPLACE_ONE)
             more = None if noise is None else noise_below(noise)
             if more is not None:
-                return PoissonSampled(Gaussian(more, relation=_REPLACE_ONE), q)
+                return PoissonSampled(Gaussian(more, relation=REPLACE_ONE), q)
         return None if below is None else PoissonSampled(below, q)
 
     @property
     def attained_alone(self) -> bool:
         """As the mechanism: each value of the profile is one of the profile without sampling."""
-        if self.relation is _REPLACE_ONE:
+        if self.relation is REPLACE_ONE:
             return self.attained
         return self.mechanism.attained_alone
 
@@ -189,7 +194,7 @@ class PoissonSampled(Mechanism):
         if records == 1:
             return self
         inner = self.mechanism
-        if not isinstance(inner, Gaussian) or self.relation is _REPLACE_ONE:
+        if not isinstance(inner, Gaussian) or self.relation is REPLACE_ONE:
             raise UnsupportedError(
                 f"no theorem gives {self!r:.80} a group guarantee; sample a Gaussian under"
                 " add-or-remove or zero-out, or take the group of the mechanism unsampled"
@@ -256,12 +261,9 @@ def _gaussian_noise(mechanism: Mechanism) -> float | None:
 def poisson_gaussian(
     noise_multiplier: float,
     probability: float,
-    relation: NeighbouringRelation = NeighbouringRelation.ADD_OR_REMOVE,
+    relation: NeighbouringRelation = ADD_OR_REMOVE,
 ) -> PoissonSampled:
     """Return one Poisson-subsampled Gaussian step."""
-    from accountant.mechanisms.gaussian import Gaussian
-    from accountant.sampling.poisson import PoissonSampled
-
     return PoissonSampled(Gaussian(noise_multiplier, relation=relation), probability)
 
 
@@ -293,14 +295,14 @@ class PoissonSampler(Sampler):
     dataset_size: int
     sampling_probability: float
     steps: int
-    relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
+    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
         """Draw a binomial size, then that many distinct records, in O(batch)."""
-        rng = drawing.generator(seed)
+        rng = generator(seed)
         for _ in range(self.steps):
-            size = drawing.poisson_size(rng, self.dataset_size, self.sampling_probability)
-            yield drawing.distinct(rng, self.dataset_size, size)
+            size = poisson_size(rng, self.dataset_size, self.sampling_probability)
+            yield distinct(rng, self.dataset_size, size)
 
     def mechanism(self, noise_multiplier: float) -> Mechanism:
         """Return ``steps`` Poisson-subsampled Gaussians."""

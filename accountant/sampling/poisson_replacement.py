@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from accountant.mechanisms.gaussian import Gaussian
-from accountant.relations import NeighbouringRelation
+from accountant.relations import REPLACE_ONE, NeighbouringRelation
 from accountant.sampling.poisson import PoissonSampled
 from accountant.sampling.truncated_poisson import TruncatedPoissonSampled
 
 __all__ = ["PoissonReplacement", "TruncatedReplacement"]
-
-_REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 
 
 def PoissonReplacement(  # noqa: N802 (it was a class)
@@ -30,7 +28,7 @@ def PoissonReplacement(  # noqa: N802 (it was a class)
     >>> 2.843 < (1000 * PoissonReplacement(1.0, sampling_probability=0.01)).epsilon(1e-5) < 2.844
     True
     """
-    return PoissonSampled(Gaussian(noise_multiplier, relation=_REPLACE_ONE), sampling_probability)
+    return PoissonSampled(Gaussian(noise_multiplier, relation=REPLACE_ONE), sampling_probability)
 
 
 def TruncatedReplacement(  # noqa: N802 (it was a class)
@@ -39,7 +37,7 @@ def TruncatedReplacement(  # noqa: N802 (it was a class)
     sampling_probability: float,
     cap: int,
     dataset_size: int,
-    relation: NeighbouringRelation = _REPLACE_ONE,
+    relation: NeighbouringRelation = REPLACE_ONE,
 ) -> TruncatedPoissonSampled:
     """Return ``TruncatedPoissonSampled`` under replace-one or zero-out: another name of the same.
 

@@ -18,14 +18,13 @@ from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism, Selection
-from accountant.mechanisms.dominated_by import DominatedBy, OnePair
 from accountant.mechanisms.fields import set_fields
+from accountant.mechanisms.stated_guarantees import DominatedBy, OnePair
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
-from accountant.sampling import drawing
+from accountant.sampling import sampler as drawing
 from accountant.sampling.allocation_pair import POINTS, AllocationPair
-from accountant.sampling.drawing import Indices, Seed
-from accountant.sampling.sampler import Sampler, WorstCaseInstance
+from accountant.sampling.sampler import Indices, Sampler, Seed, WorstCaseInstance
 from accountant.sampling.several_steps import removal_bounds
 
 _RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)

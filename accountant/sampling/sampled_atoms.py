@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from itertools import accumulate
+from functools import cache, cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import TINY, U, lift, product_up, up
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
-from accountant.pairs.excess import LOOPED, loss_of_sample, loss_of_the_rest, one_loss_of_sample
+from accountant.pairs.excess import loss_of_sample, loss_of_the_rest
 
 Curve: TypeAlias = Callable[[float], float]
 # The largest integer order of an amplified curve.
@@ -158,103 +156,34 @@ class SampledAtoms(AtomicPair):
 
     def atoms(self) -> Atoms:
         """Return the inner atoms carried forward; those of one law alone become finite."""
-        table = self.inner.loss_atoms
-        if table.loss.size <= LOOPED:
-            return self._made_of(table, *self._few(table))
-        return self._made_of(table, *self._many(table))
-
-    def _few(self, table: Atoms) -> tuple[FloatArray, ...]:
-        """Return the new losses and masses of a few atoms, by a loop."""
-        q, add = self.q, self.add
-        rest = 1.0 - q
-        rows = zip(table.loss.tolist(), table.p.tolist(), table.q.tolist(), strict=True)
-        if add:
-            new = [(-one_loss_of_sample(q, -t), a, rest * a + q * b) for t, a, b in rows]
-            if table.infinite_p > 0.0:
-                new.append((-math.log1p(-q), table.infinite_p, rest * table.infinite_p))
-        else:
-            new = [(one_loss_of_sample(q, t), rest * b + q * a, b) for t, a, b in rows]
-            if table.infinite_q > 0.0:
-                new.insert(0, (math.log1p(-q), rest * table.infinite_q, table.infinite_q))
-        loss, first, second = zip(*new, strict=True)
-        return np.array(list(accumulate(loss, max))), np.array(first), np.array(second)
-
-    def _many(self, table: Atoms) -> tuple[FloatArray, ...]:
-        """Return the new losses and masses, by arrays."""
-        q, loss, p, mass_q = self.q, table.loss, table.p, table.q
+        q, table = self.q, self.inner.loss_atoms
         if self.add:
-            new = -loss_of_sample(q, -loss)
-            second = (1.0 - q) * p + q * mass_q
-            first, extra = p, table.infinite_p
-            end, at_end = -math.log1p(-q), (extra, (1.0 - q) * extra)
+            new, first = -loss_of_sample(q, -table.loss), table.p
+            second, extra = (1.0 - q) * table.p + q * table.q, table.infinite_p
+            place, end, at_end = table.loss.size, -math.log1p(-q), (extra, (1.0 - q) * extra)
+            infinite = 0.0, product_up(q, table.infinite_q)
         else:
-            new = loss_of_sample(q, loss)
-            first = (1.0 - q) * mass_q + q * p
-            second, extra = mass_q, table.infinite_q
-            end, at_end = math.log1p(-q), ((1.0 - q) * extra, extra)
+            new, second = loss_of_sample(q, table.loss), table.q
+            first, extra = (1.0 - q) * table.q + q * table.p, table.infinite_q
+            place, end, at_end = 0, math.log1p(-q), ((1.0 - q) * extra, extra)
+            infinite = product_up(q, table.infinite_p), 0.0
         if extra > 0.0:
-            place = new.size if self.add else 0
-            new = np.insert(new, place, end)
-            first = np.insert(first, place, at_end[0])
-            second = np.insert(second, place, at_end[1])
-        return np.maximum.accumulate(new), first.copy(), second.copy()
-
-    def _made_of(
-        self, table: Atoms, new: FloatArray, first: FloatArray, second: FloatArray
-    ) -> Atoms:
-        """Return the atoms of these losses and masses, with what is infinite and their errors."""
+            new, first, second = (
+                np.insert(column, place, value)
+                for column, value in ((new, end), (first, at_end[0]), (second, at_end[1]))
+            )
+        new = np.maximum.accumulate(new)
+        error = table.loss_error + 16.0 * U * max(-float(new[0]), float(new[-1]))
+        if table.loss[0] != 0.0 or table.loss[-1] != 0.0:  # a loss may have underflowed to 0
+            error = max(error, TINY)
         return Atoms(
-            new,
-            first,
-            second,
-            0.0 if self.add else self.q * table.infinite_p,
-            self.q * table.infinite_q if self.add else 0.0,
-            table.relative_error + 8.0 * U,
-            self._error(table, float(new[0]), float(new[-1])),
-            table.absolute_error + 1e-323,
-        )
+            new, first.copy(), second.copy(), *infinite,
+            table.relative_error + 8.0 * U, error, table.absolute_error + 1e-323,
+        )  # fmt: skip
 
-    @staticmethod
-    def _error(table: Atoms, low: float, high: float) -> float:
-        """Return the error of new losses between two ends: the largest is at one of them."""
-        error = table.loss_error + 16.0 * U * max(-low, high)
-        # A loss may have underflowed to 0.
-        return max(error, TINY) if table.loss[0] != 0.0 or table.loss[-1] != 0.0 else error
-
-    @property
-    def infinite_mass(self) -> float:
-        """Only a record that was used can be lost, however seldom."""
-        return 0.0 if self.add else product_up(self.q, self.inner.infinite_mass)
-
-    @property
+    @cached_property
     def support(self) -> tuple[float, float]:
         """The ends of the atoms, or of what inner losses without bound are mapped to."""
-        own: dict[str, tuple[float, float]] = self.__dict__
-        if "_support" not in own:
-            own["_support"] = self._ends()
-        return own["_support"]
-
-    @property
-    def has_negative_infinite_loss(self) -> bool:
-        """Whether Q has outcomes that P has not: of an addition, what the inner Q alone has."""
-        return self.add and self.inner.loss_atoms.infinite_q > 0.0
-
-    def _losses_within(self) -> tuple[float, float]:
-        """Return the ends of the losses without a table: the new loss rises with the inner one."""
-        table = self.inner.loss_atoms
-        low, high = float(table.loss[0]), float(table.loss[-1])
-        if self.add:
-            low, high = -one_loss_of_sample(self.q, -low), -one_loss_of_sample(self.q, -high)
-            high = max(high, -math.log1p(-self.q)) if table.infinite_p > 0.0 else high
-        else:
-            low, high = one_loss_of_sample(self.q, low), one_loss_of_sample(self.q, high)
-            low = min(low, math.log1p(-self.q)) if table.infinite_q > 0.0 else low
-        error = self._error(table, low, high)
-        if error == 0.0:
-            return low, high
-        return math.nextafter(low - error, -math.inf), math.nextafter(high + error, math.inf)
-
-    def _ends(self) -> tuple[float, float]:
         low, high = super().support
         inner_low, inner_high = self.inner.support
         if self.add:

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import TYPE_CHECKING
 
 from accountant import checks
 from accountant._basics.rounding import U, up
 from accountant.errors import UnsupportedError
-from accountant.mechanisms.discrete_sum import CLIENTS
-from accountant.mechanisms.dominated_by import DominatedBy
+from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.discrete import CLIENTS, VARIANCE
 from accountant.mechanisms.gaussian import Gaussian
-from accountant.mechanisms.skellam import VARIANCE
-from accountant.mechanisms.stated_guarantees import ApproximateDP
-from accountant.relations import NeighbouringRelation
+from accountant.mechanisms.stated_guarantees import ApproximateDP, DominatedBy
+from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
 from accountant.sampling.poisson import PoissonSampled
 
-if TYPE_CHECKING:
-    from accountant.mechanisms.base import Mechanism
-
-
-ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 COORDINATES = checks.integers("coordinates", 1, 2**40, "It is the length of the vector")
 # The least variance for which Theorem M24 holds.
 LEAST_VARIANCE = 4.0
@@ -72,7 +65,7 @@ def discrete_gaussian_sum_of_vectors(
     *Guarantee.* The noisy vector is, but for an event of that δ, a randomised rounding of a vector
     with Gaussian noise (docs/theorems_mechanisms.md, Theorem M23). Lower ends are 0: the
     integers may cost less than that Gaussian, though at least what
-    :class:`~accountant.mechanisms.discrete_sum.DiscreteGaussianSum` costs at an integer
+    :class:`~accountant.mechanisms.discrete.DiscreteGaussianSum` costs at an integer
     sensitivity, which is that of a Gaussian of variance n σ² to within rounding.
 
     Examples
@@ -135,7 +128,7 @@ def skellam_sum_of_vectors(
     -----
     *Guarantee.* The noisy vector is as private as one with that Gaussian noise
     (docs/theorems_mechanisms.md, Theorem M24). Lower ends are 0.
-    For one integer :class:`~accountant.mechanisms.skellam.Skellam` is exact.
+    For one integer :class:`~accountant.mechanisms.discrete.Skellam` is exact.
 
     Examples
     --------

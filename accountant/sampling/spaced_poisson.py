@@ -17,18 +17,25 @@ from accountant import checks
 from accountant._basics.rounding import fraction_up, ratio_down, up
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism, Selection
-from accountant.mechanisms.dominated_by import DominatedBy, nothing
 from accountant.mechanisms.gaussian import GaussianPair
+from accountant.mechanisms.stated_guarantees import DominatedBy, nothing
 from accountant.pairs.base import DominatingPair
-from accountant.relations import NeighbouringRelation
-from accountant.sampling import drawing
-from accountant.sampling.drawing import Indices, Seed
-from accountant.sampling.mixture_pairs import BlendPair
+from accountant.pairs.product import BlendPair
+from accountant.relations import ADD_OR_REMOVE, ZERO_OUT, NeighbouringRelation
 from accountant.sampling.poisson import poisson_gaussian
-from accountant.sampling.sampler import Sampler, WorstCaseInstance, check_settings
+from accountant.sampling.sampler import (
+    Indices,
+    Sampler,
+    Seed,
+    WorstCaseInstance,
+    check_settings,
+    distinct,
+    generator,
+    poisson_size,
+)
 from accountant.sampling.truncated_poisson import overflow_probability
 
-_RELATIONS = (NeighbouringRelation.ADD_OR_REMOVE, NeighbouringRelation.ZERO_OUT)
+_RELATIONS = (ADD_OR_REMOVE, ZERO_OUT)
 
 
 def class_rate(sampling_probability: float, bands: int) -> float:
@@ -89,7 +96,7 @@ class CyclicPoisson(Sampler):
     sampling_probability: float
     bands: int
     steps: int
-    relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
+    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,14 +107,14 @@ class CyclicPoisson(Sampler):
 
         A class is drawn, not taken from a record's position, which other records may move.
         """
-        rng = drawing.generator(seed)
+        rng = generator(seed)
         classes = rng.integers(self.bands, size=self.dataset_size)
         members = [np.flatnonzero(classes == c).astype(np.int64) for c in range(self.bands)]
         rate = class_rate(self.sampling_probability, self.bands)
         for step in range(self.steps):
             mine = members[step % self.bands]
-            size = drawing.poisson_size(rng, mine.size, rate)
-            yield mine[drawing.distinct(rng, mine.size, size)]
+            size = poisson_size(rng, mine.size, rate)
+            yield mine[distinct(rng, mine.size, size)]
 
     def mechanism(self, noise_multiplier: float) -> Mechanism:
         """Return one Poisson-subsampled Gaussian for every block of ``bands`` steps."""
@@ -165,7 +172,7 @@ class SeparatedParticipations(Mechanism):
     sampling_probability: float
     min_separation: int
     steps: int
-    relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
+    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
         check_settings(self, "separated Poisson", _RELATIONS)
@@ -257,7 +264,7 @@ class SeparatedPoisson(Sampler):
     min_separation: int
     steps: int
     bands: int = 1
-    relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
+    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -269,12 +276,12 @@ class SeparatedPoisson(Sampler):
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
         """Draw among the records that may take part, in O(records) a step."""
-        rng = drawing.generator(seed)
+        rng = generator(seed)
         free = np.zeros(self.dataset_size, dtype=np.int64)
         for step in range(self.steps):
             ready = np.flatnonzero(free <= step).astype(np.int64)
-            size = drawing.poisson_size(rng, ready.size, self.sampling_probability)
-            batch = ready[drawing.distinct(rng, ready.size, size)]
+            size = poisson_size(rng, ready.size, self.sampling_probability)
+            batch = ready[distinct(rng, ready.size, size)]
             free[batch] = step + self.min_separation
             yield batch
 

@@ -15,15 +15,22 @@ from accountant.environment import to_nearest
 from accountant.mechanisms.base import Mechanism, Selection
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
 from accountant.pairs.base import DominatingPair, Masses
-from accountant.relations import NeighbouringRelation
-from accountant.sampling import drawing
-from accountant.sampling.drawing import Indices, Seed
+from accountant.pairs.product import BlendPair
+from accountant.relations import ADD_OR_REMOVE, REPLACE_ONE, NeighbouringRelation
 from accountant.sampling.exchange_pair import MOST_SQUARED_DISTANCE
-from accountant.sampling.mixture_pairs import BlendPair
 from accountant.sampling.poisson import poisson_gaussian
 from accountant.sampling.replacement_pair import LEAST_DISTANCE, ReplacementPair
 from accountant.sampling.sampled_pairs import SampledPair
-from accountant.sampling.sampler import Sampler, WorstCaseInstance, check_settings
+from accountant.sampling.sampler import (
+    Indices,
+    Sampler,
+    Seed,
+    WorstCaseInstance,
+    check_settings,
+    distinct,
+    generator,
+    poisson_size,
+)
 
 
 @dataclass(frozen=True)
@@ -127,7 +134,6 @@ class OverflowPair(SampledPair):
         return up(lift(norm * order / (order - 1.0)), 64.0)
 
 
-_REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 _RELATIONS = tuple(NeighbouringRelation)
 
 
@@ -229,7 +235,7 @@ class TruncatedPoissonSampled(Mechanism):
     sampling_probability: float
     cap: int
     dataset_size: int
-    relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
+    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def __post_init__(self) -> None:
         check_settings(self, "truncated Poisson", _RELATIONS)
@@ -245,7 +251,7 @@ class TruncatedPoissonSampled(Mechanism):
         usual = poisson_gaussian(noise, q, self.relation).pairs()
         if overflow == 0.0 or q == 0.0:
             return tuple(usual)
-        if self.relation is not NeighbouringRelation.ADD_OR_REMOVE:
+        if self.relation is not ADD_OR_REMOVE:
             return self._among_fixed_records(usual, overflow)
         filled = _filled(self.dataset_size - 1, q, self.cap)
         if filled is not None and self._hides(filled.share):
@@ -288,7 +294,7 @@ class TruncatedPoissonSampled(Mechanism):
             return usual
         squared = distance * distance
         if not (distance >= LEAST_DISTANCE and squared <= MOST_SQUARED_DISTANCE) or q == 1.0:
-            return Gaussian(noise, relation=_REPLACE_ONE).pairs()
+            return Gaussian(noise, relation=REPLACE_ONE).pairs()
         displaced = ReplacementPair(q, (1.0,), (distance,))
         return tuple(BlendPair(overflow, displaced, pair) for pair in usual)
 
@@ -323,15 +329,15 @@ class TruncatedPoissonSampler(Sampler):
     sampling_probability: float
     cap: int
     steps: int
-    relation: NeighbouringRelation = field(default=NeighbouringRelation.ADD_OR_REMOVE, kw_only=True)
+    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
 
     def batches(self, seed: Seed = None) -> Iterator[Indices]:
         """Draw the size, cut it to the cap, then draw that many distinct records."""
-        rng = drawing.generator(seed)
+        rng = generator(seed)
         for _ in range(self.steps):
-            size = drawing.poisson_size(rng, self.dataset_size, self.sampling_probability)
+            size = poisson_size(rng, self.dataset_size, self.sampling_probability)
             # A uniform subset of a uniform subset is a uniform subset.
-            yield drawing.distinct(rng, self.dataset_size, min(size, self.cap))
+            yield distinct(rng, self.dataset_size, min(size, self.cap))
 
     def mechanism(self, noise_multiplier: float) -> Mechanism:
         """Return ``steps`` truncated releases."""

@@ -7,8 +7,8 @@ from scipy.stats import norm
 from accountant import Gaussian
 from accountant.analyses.overflow_counts import OverflowContour
 from accountant.analyses.solvers import Grid
+from accountant.pairs.product import BlendPair
 from accountant.sampling import PoissonSampled, TruncatedPoissonSampled, TruncatedPoissonSampler
-from accountant.sampling.mixture_pairs import BlendPair
 from accountant.sampling.truncated_poisson import DoubtfulGaussian, OverflowPair
 
 # Cells of the output, so small that their ratios are those of the densities, and of the losses.

@@ -8,8 +8,8 @@ from mpmath import mp, mpf
 
 import accountant as ac
 from accountant import NeighbouringRelation as Relation
-from accountant.mechanisms import discrete_sum
-from accountant.mechanisms.discrete_sum import DiscreteGaussianSumPair, correction
+from accountant.mechanisms import integer_laws
+from accountant.mechanisms.integer_laws import GaussianSumLaw, correction
 from support.oracle.contour_of_masses import delta_of_masses
 
 
@@ -33,7 +33,7 @@ def convolved(sigma, clients, reach):
     [(0.2, 9), (0.3, 7), (0.5, 16), (1.0, 6), (1.7, 5), (2.2, 3), (3.0, 4), (1.0, 1)],
 )
 def test_masses_and_losses_are_within_their_errors(sigma, clients):
-    atoms = DiscreteGaussianSumPair(sigma, clients, 1).atoms()
+    atoms = GaussianSumLaw(sigma, clients).atoms(1, 0)
     reach = math.ceil(6.0 * sigma * math.sqrt(clients))
     truth = convolved(sigma, clients, reach)
     start = (atoms.loss.size - 1) // 2 - reach  # where x = -reach
@@ -51,7 +51,7 @@ def test_what_is_left_out_of_a_correction_is_in_its_error(monkeypatch):
     """With a window that is far too short the stated error grows as the true one does."""
     exact = correction(0.5, 16)[0]
     correction.cache_clear()
-    monkeypatch.setattr(discrete_sum, "LEFT_OUT", 1.0)
+    monkeypatch.setattr(integer_laws, "LEFT_OUT", 1.0)
     rough, error = correction(0.5, 16)
     correction.cache_clear()
     off = float(np.ptp(np.log(rough / exact)))
@@ -61,7 +61,7 @@ def test_what_is_left_out_of_a_correction_is_in_its_error(monkeypatch):
 def test_many_clients_keep_the_oscillation_as_an_error(monkeypatch):
     exact = correction(1.0, 64)[0]
     correction.cache_clear()
-    monkeypatch.setattr(discrete_sum, "MOST_WORK", 500)
+    monkeypatch.setattr(integer_laws, "MOST_WORK", 500)
     rough, error = correction(1.0, 64)
     correction.cache_clear()
     assert rough.size == 1
@@ -82,7 +82,7 @@ def test_a_hundred_clients_and_a_thousand_rounds():
 
 def test_a_law_that_is_not_known_is_refused(monkeypatch):
     correction.cache_clear()
-    monkeypatch.setattr(discrete_sum, "MOST_WORK", 100)
+    monkeypatch.setattr(integer_laws, "MOST_WORK", 100)
     with pytest.raises(ac.UnsupportedError, match="finer unit"):
         ac.DiscreteGaussianSum(0.5, contributors=64).epsilon(1e-6)
     correction.cache_clear()

@@ -10,7 +10,7 @@ from scipy import stats
 
 from accountant import errors
 from accountant.noise import SecureGenerator
-from accountant.noise.exact_samplers import LARGEST_VARIANCE, skellam, thresholds
+from accountant.noise.integer_law import LARGEST_VARIANCE, skellam, thresholds
 
 
 @pytest.mark.long(keep=5)

@@ -9,8 +9,8 @@ from mpmath import mp, mpf
 from scipy import stats
 
 from accountant.errors import DomainError
-from accountant.noise import SecureGenerator, exact_samplers, weighted
-from accountant.noise.weighted import weighted_index
+from accountant.noise import SecureGenerator, exact_samplers
+from accountant.noise.exact_samplers import weighted_index
 
 LEAST_P = 1e-4
 
@@ -82,10 +82,10 @@ def test_every_word_falls_where_its_digits_say():
             with mp.workdps(60):
                 u = (mpf(word) * 2**64 + tail) / mpf(2) ** 128
             expected = int(np.searchsorted(ends[:-1], u, side="right"))
-            rough = weighted._by_floats(word, np.array([float(x) for x in exponents]), widths)
+            rough = exact_samplers._by_floats(word, np.array([float(x) for x in exponents]), widths)
             undecided += rough is None
             assert rough is None or rough == expected
-            found = weighted._by_digits(word, exponents, widths.tolist(), lambda t=tail: t)
+            found = exact_samplers._by_digits(word, exponents, widths.tolist(), lambda t=tail: t)
             assert found == expected
     assert undecided > 50
 
@@ -102,7 +102,7 @@ def test_digits_far_below_the_first_word_count():
         for bits, index in ((start - 1, i), (start + 1, i + 1)):
             word, tail = divmod(bits, 2**64)
             exponents = [s * rate for s in scores]
-            assert weighted._by_digits(word, exponents, [1] * 3, lambda t=tail: t) == index
+            assert exact_samplers._by_digits(word, exponents, [1] * 3, lambda t=tail: t) == index
     for bits, head in ((coin - 1, True), (coin + 1, False)):
         word, tail = divmod(bits, 2**64)
         assert exact_samplers._is_below_exp(word, rate, lambda t=tail: t) is head
@@ -116,11 +116,11 @@ def test_a_word_on_a_boundary_asks_for_more_digits():
         asked.append(1)
         return 0 if len(asked) < 5 else 2**63
 
-    assert weighted._by_floats(2**63, np.zeros(2), np.ones(2, np.int64)) is None
-    assert weighted._by_digits(2**63, [Fraction(0)] * 2, [1, 1], more) == 1
+    assert exact_samplers._by_floats(2**63, np.zeros(2), np.ones(2, np.int64)) is None
+    assert exact_samplers._by_digits(2**63, [Fraction(0)] * 2, [1, 1], more) == 1
     assert len(asked) == 5
-    assert weighted._by_floats(2**63 - 2**30, np.zeros(2), np.ones(2, np.int64)) == 0
-    assert weighted._by_floats(2**63 + 2**30, np.zeros(2), np.ones(2, np.int64)) == 1
+    assert exact_samplers._by_floats(2**63 - 2**30, np.zeros(2), np.ones(2, np.int64)) == 0
+    assert exact_samplers._by_floats(2**63 + 2**30, np.zeros(2), np.ones(2, np.int64)) == 1
 
 
 @pytest.mark.long
@@ -134,8 +134,13 @@ def test_the_stated_error_covers_the_floats():
         offsets = (scores - scores.min()).astype(float) * float(rate)
         with np.errstate(under="ignore"):
             w = np.exp(-offsets)
-        units = (w * (weighted.UNITS / w.sum())).astype(np.int64)
-        error = 2 * weighted.ROUGH * float((units + 1.0) @ (1 + np.minimum(offsets, 800.0))) + 2 * k
+        units = (w * (exact_samplers.UNITS / w.sum())).astype(np.int64)
+        error = (
+            2
+            * exact_samplers.WEIGHT_ERROR
+            * float((units + 1.0) @ (1 + np.minimum(offsets, 800.0)))
+            + 2 * k
+        )
         with mp.workdps(60):
             scale = mpf(int(units[np.argmax(units)])) / true[int(np.argmax(units))]
             apart = sum(abs(int(u) - p * scale) for u, p in zip(units, true, strict=True))

@@ -6,9 +6,9 @@ import pytest
 from flint import arb
 
 import accountant as ac
+from accountant.mechanisms.mixture import repeated_draws
 from accountant.pairs.base import GaussianMixture
 from accountant.pairs.mixture_curve import mixture_rdp
-from accountant.sampling.mixture_pairs import MixturePair
 from support.oracle.shift_mixture_renyi import divergence
 
 ORDERS = [1.0 + 1e-9, 1.5, 4.0, 30.5]
@@ -60,7 +60,7 @@ def test_every_record_may_shift_the_noise(add, order):
 def test_shifts_that_are_not_listed(order):
     """Infinite loss one way; the other way the second law has less mass wherever they were."""
     weights = (0.9, 0.09, 0.01 - 1e-6)
-    remove, add = (MixturePair(weights, 1.0, 1e-6, way) for way in (False, True))
+    remove, add = (repeated_draws(weights, 1.0, remainder=1e-6, add=way) for way in (False, True))
     assert remove.rdp(order) == math.inf
     # What is listed is at most the law with the remainder at no shift ...
     truth = divergence(1.0, [0.0, 1.0, 2.0], list(weights), order, False)

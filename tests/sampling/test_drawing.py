@@ -9,7 +9,7 @@ from scipy import stats
 
 from accountant import sampling
 from accountant.errors import ArgumentTypeError, DomainError
-from accountant.sampling import drawing
+from accountant.sampling import sampler as drawing
 
 # One test in ten thousand would fail by chance; seeds are fixed, so none does from run to run.
 SIGNIFICANCE = 1e-4

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from accountant import sampling
+from accountant.mechanisms.mixture import repeated_draws
 from accountant.pairs.base import DominatingPair
-from accountant.sampling.mixture_pairs import MixturePair
 
 WEIGHTS = (1.0 - 6e-9, 6e-9)
 
@@ -16,7 +16,7 @@ WEIGHTS = (1.0 - 6e-9, 6e-9)
 @pytest.mark.parametrize("distance", [2e-13, 2e-15, 2e-19])
 def test_an_edge_beyond_every_loss_has_no_mass_above(distance, add):
     """A table that rounding makes flat ends at its first point; its end is that of the grid."""
-    pair = MixturePair(WEIGHTS, distance, 0.0, add)
+    pair = repeated_draws(WEIGHTS, distance, add=add)
     edge = 2.0 * pair.loss_error
     above, below = pair.masses(np.array([edge])), pair.masses(np.array([-edge]))
     assert above.p[-1] == above.q[-1] == 0.0
@@ -50,5 +50,5 @@ def test_what_is_not_listed_is_in_no_lower_end():
 def test_the_largest_shift_bounds_what_was_left_out():
     one = sampling.WithReplacementSampled(4.0, batch_size=6, dataset_size=10**9)
     assert one.mu() == pytest.approx(3.0)
-    pair = MixturePair(WEIGHTS, 1.0, 1e-26)
+    pair = repeated_draws(WEIGHTS, 1.0, remainder=1e-26)
     assert pair.mu == math.inf

@@ -17,7 +17,7 @@ from accountant.learn.convex.fit import DATA_NORM, REGULARIZATION
 from accountant.learn.convex.losses import Logistic, Loss, Softmax, named_loss
 from accountant.ledger import register
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.dominated_by import nothing
+from accountant.mechanisms.stated_guarantees import nothing
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.search import DOUBLES, boundary

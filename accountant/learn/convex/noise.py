@@ -12,8 +12,12 @@ from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
 from accountant.errors import DomainError
 from accountant.noise import Grid, SecureGenerator
-from accountant.noise.exact_samplers import bernoulli_exp, discrete_laplace, uniform_below
-from accountant.noise.weighted import weighted_index
+from accountant.noise.exact_samplers import (
+    bernoulli_exp,
+    discrete_laplace,
+    uniform_below,
+    weighted_index,
+)
 
 # Noise that is not itself released lies on a grid of sigma / 2**36: whoever uses it pays for the
 # rounding as a shift of at most half a step a coordinate.

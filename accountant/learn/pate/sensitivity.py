@@ -23,7 +23,7 @@ from accountant.learn.pate.bounds import (
 from accountant.learn.selection.noisy_max import Generator, generator_of
 from accountant.mechanisms import Gaussian, SmoothSensitivityGaussian
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.smooth import SMOOTHNESS
+from accountant.mechanisms.concentrated import SMOOTHNESS
 from accountant.noise import Grid, SecureGenerator
 from accountant.relations import NeighbouringRelation
 

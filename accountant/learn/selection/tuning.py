@@ -10,9 +10,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from accountant import checks
 from accountant._basics import intervals as iv
-from accountant.derived.any_of import one_of
-from accountant.derived.first_above import FirstAboveThreshold
-from accountant.derived.repetition import BestOfPoissonRuns, BestOfRuns
+from accountant.derived.joint import one_of
+from accountant.derived.repetition import BestOfPoissonRuns, BestOfRuns, FirstAboveThreshold
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.account import Released, charged
 from accountant.learn.selection.noisy_max import Generator, generator_of

@@ -27,9 +27,9 @@ from accountant.learn.result import Averaging
 from accountant.ledger import evaluation, exact_sums, odometer
 from accountant.ledger.budget import Budget
 from accountant.mechanisms import shuffling
-from accountant.mechanisms.dominated_by import DominatedBy
 from accountant.mechanisms.selection import ReportNoisyMax
 from accountant.mechanisms.shuffling import ShuffledBounds
+from accountant.mechanisms.stated_guarantees import DominatedBy
 from accountant.noise import exact_samplers
 from accountant.noise import exact_samplers as noise_exact
 from accountant.noise.generator import SecureGenerator
