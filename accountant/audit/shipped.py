@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from accountant.audit.density import audit_masses, cell_masses
-from accountant.audit.mechanism import audit_mechanism, audit_observations
+from accountant.audit.mechanism import (
+    audit_masses,
+    audit_mechanism,
+    audit_observations,
+    cell_masses,
+)
 from accountant.audit.report import AuditReport
 from accountant.audit.trainer import audit_trainer
 from accountant.calibration import calibrate_sigma

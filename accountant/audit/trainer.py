@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from accountant import checks
 from accountant._basics.arrays import FloatArray
 from accountant.audit.canaries import CanaryModel, Recorder
-from accountant.audit.confidence import CONFIDENCE, whole
-from accountant.audit.family import NoiseFamily
 from accountant.audit.one_run import best_of, count_guesses, one_run_epsilon, refutes_curve
-from accountant.audit.report import AuditReport, Observations
+from accountant.audit.report import AuditReport, NoiseFamily, Observations
 from accountant.audit.two_sample import (
+    CONFIDENCE,
     Objective,
     Threshold,
     best_threshold,
@@ -231,7 +230,7 @@ def run_with_canaries(
 ) -> CanaryRun:
     """Train once with canaries and return their scores; arguments as :func:`audit_trainer`."""
     # An audit needs canaries inside and outside; with 64 coins it has both.
-    count = whole("canaries", canaries, 64, 2**23, "Each adds a coordinate to the model")
+    count = checks.integer("canaries", canaries, 64, 2**23, advice="Each adds a coordinate")
     if "checkpoint" in settings or "ledger" in settings:
         raise DomainError("an audit trains on its own; leave out checkpoint and ledger")
     generator = SecureGenerator(rng)

@@ -14,7 +14,8 @@ import pytest
 from accountant._core import training
 from accountant.adapters import sklearn as sklearn_estimators
 from accountant.analyses.pld import loss_grid
-from accountant.audit import confidence, one_run
+from accountant.audit import one_run
+from accountant.audit import two_sample as confidence
 from accountant.composition import Composition
 from accountant.learn import blocks as aggregate
 from accountant.learn import local as bounded

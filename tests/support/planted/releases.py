@@ -6,7 +6,7 @@ import numpy as np
 
 from accountant.audit import shipped
 from accountant.learn import local as bounded
-from accountant.learn.convex import output
+from accountant.learn.convex import fit, output
 from accountant.learn.convex.losses import HuberHinge
 from accountant.learn.local import KaryResponse
 from accountant.learn.pate import GNMax
@@ -29,11 +29,11 @@ def twin_fits():
     x = np.array([[1.0], [0.5], [10.0]])
     y = np.array([1.0, -1.0, 1.0])
     given = {"epsilon": 1.0, "delta": DELTA, "data_norm": 1.0, "regularization": 1000.0}
-    fits = [
+    pair = [
         output.perturb_output(x[:n], y[:n], **given, loss=HuberHinge(0.5), rng=3) for n in (2, 3)
     ]
-    distance = np.linalg.norm(fits[0].value - fits[1].value)
-    stated = fits[0].details["sensitivity"]
+    distance = np.linalg.norm(pair[0].value - pair[1].value)
+    stated = pair[0].details["sensitivity"]
     return None if distance <= stated * (1 + 1e-6) else f"moved by {distance}, not {stated}"
 
 
@@ -41,10 +41,10 @@ def stated_mechanisms():
     """the mechanisms a fit returns stay within the ε asked for"""
     x, y = np.array([[1.0]]), np.array([1.0])
     for epsilon in (0.5, 8.0, 50.0):
-        fit = output.perturb_output(
+        made = output.perturb_output(
             x, y, epsilon=epsilon, delta=DELTA, data_norm=1.0, regularization=10.0, rng=1
         )
-        spent = sum(mechanism.epsilon(DELTA) for mechanism in fit.mechanisms)
+        spent = sum(mechanism.epsilon(DELTA) for mechanism in made.mechanisms)
         if not spent <= epsilon:
             return f"{spent} at a target of {epsilon}"
     return None
@@ -117,7 +117,7 @@ BUGS = (
     Bug(
         "rows-trusted",
         "rows longer than the stated data norm are not scaled down",
-        wrap(output, "clip_rows", trust_the_rows),
+        wrap(fit, "clip_rows", trust_the_rows),
         twin_fits,
     ),
     Bug(

@@ -16,7 +16,7 @@ from unittest import mock
 import numpy as np
 
 import accountant.learn.run as run_module
-from accountant.audit.replay.script import Diverged, Entry, Script
+from accountant.audit.recorded import Diverged, Entry, Script
 from accountant.learn import blocks as aggregate
 from accountant.learn import correlated
 from accountant.learn import local as bounded

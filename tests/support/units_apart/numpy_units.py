@@ -18,8 +18,8 @@ from unittest import mock
 
 import numpy as np
 
-from accountant.audit.replay.audit import frozen
-from accountant.audit.replay.script import Diverged
+from accountant.audit.recorded import Diverged, is_same
+from accountant.audit.replay import frozen
 from accountant.learn import blocks as aggregate
 from accountant.learn import correlated
 from accountant.learn.convex import fit, moments, regression
@@ -160,7 +160,7 @@ def units_apart(case: Case, pair: Pair) -> tuple[list[str], Parts]:
         ends.append(end)
     one, other = traces
     wrong = [f"{a!r} and {b!r}" for a, b in zip(one.outside, other.outside, strict=True) if a != b]
-    wrong += [f"global generator {name}" for name in ends[0].differences(ends[1])]
+    wrong += [f"global generator {n}" for n, s in ends[0].items() if not is_same(s, ends[1][n])]
     wrong += _apart(*parts, pair.differs)
     wrong += [f"raised: {trace.raised}" for trace in traces if trace.raised is not None]
     if not wrong:
