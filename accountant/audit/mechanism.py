@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,12 +15,16 @@ import numpy as np
 from accountant import checks
 from accountant._basics.arrays import FloatArray
 from accountant.audit.one_run import Curve
-from accountant.audit.report import AuditReport, NoiseFamily, Observations, TradeoffCurve
+from accountant.audit.report import (
+    AuditReport,
+    NoiseFamily,
+    Observations,
+    TradeoffCurve,
+    two_sample_bound,
+)
 from accountant.audit.two_sample import (
     CONFIDENCE,
     Threshold,
-    epsilon_from_rates,
-    error_rates,
 )
 from accountant.errors import DomainError, UnsupportedError
 from accountant.mechanisms.base import Mechanism
@@ -200,27 +203,18 @@ def audit_observations(
             "method='gaussian' needs a claim that is Gaussian, subsampled or not;"
             f" got {claimed!r}. Use method='clopper-pearson'"
         )
-    gaussian = family is not None and kind != "clopper-pearson"
-    rates = error_rates(
-        without,
-        with_canary,
-        confidence=sure,
-        threshold=threshold,
-        objective=None if gaussian else partial(epsilon_from_rates, delta=target),
+    tested = None if kind == "clopper-pearson" else family
+    lower, rates = two_sample_bound(
+        without, with_canary, tested, target, confidence=sure, threshold=threshold,
         direction=direction,
-    )
-    if gaussian and family is not None:
-        lower, how = family.epsilon_lower(rates, target), "trade-off curve, Theorem A6"
-    else:
-        lower = max(epsilon_from_rates(r.fpr, r.fnr, target) for r in rates)
-        how = "Clopper-Pearson, Theorem A5"
+    )  # fmt: skip
     return AuditReport(
         name=name,
         epsilon_lower=lower,
         epsilon_claimed=_claimed_epsilon(claimed, target),
         delta=target,
         confidence=sure,
-        method=how,
+        method="Clopper-Pearson, Theorem A5" if tested is None else "trade-off curve, Theorem A6",
         observations=Observations(np.asarray(without, float), np.asarray(with_canary, float)),
         rates=rates,
         curve=_curve(claimed, target, family),
@@ -377,9 +371,6 @@ def audit_masses(
     lower = max(
         epsilon_of_masses(left, right, target, doubt), epsilon_of_masses(right, left, target, doubt)
     )
-    epsilon = (
-        claimed.epsilon(target)
-        if isinstance(claimed, Mechanism)
-        else checks.number(checks.EPSILON, claimed)
-    )
-    return AuditReport(name, lower * (1.0 - 1e-12), epsilon, target, 1.0, "cells, Theorem A11")
+    how = "cells, Theorem A11"
+    epsilon = _claimed_epsilon(claimed, target)
+    return AuditReport(name, lower * (1.0 - 1e-12), epsilon, target, 1.0, how)

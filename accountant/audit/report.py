@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,19 @@ from numpy.typing import ArrayLike
 from accountant._basics.arrays import FloatArray
 from accountant._basics.display import text_down, text_up
 from accountant.audit.one_run import Curve
-from accountant.audit.two_sample import ErrorRates, gaussian_epsilon, mu_from_rates
+from accountant.audit.two_sample import (
+    ErrorRates,
+    epsilon_from_rates,
+    error_rates,
+    gaussian_epsilon,
+    mu_from_rates,
+)
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
 from accountant.quick import epsilon_bounds, get_delta, get_epsilon
 from accountant.search import narrow
 
 BISECTIONS = 8  # Steps of the search for the noise that is refuted: each is an account.
-SEARCHES = 9  # Steps of the search for an ε that is refuted: any number is sound (Theorem A4).
 
 
 @dataclass(frozen=True)
@@ -64,52 +69,44 @@ class NoiseFamily:
         if self.sampling_probability == 1.0:
             mu = max(mu_from_rates(rate.fpr, rate.fnr) for rate in rates)
             return gaussian_epsilon(mu, delta)
-        return self._least(lambda sigma: any(self._refuted(rate, sigma) for rate in rates), delta)
+        return self.least_refuted(lambda curve: any(curve(r.fpr) > r.fnr for r in rates), delta)
 
     def least_refuted(self, refuted: Callable[[Curve], bool], delta: float) -> float:
         """Return ε at ``delta`` of the least noise whose curve is refuted, 0 if none is."""
-        return self._least(
-            lambda sigma: refuted(_certified(self.sampling_probability, sigma, self.steps)), delta
-        )
 
-    def _least(self, refuted: Callable[[float], bool], delta: float) -> float:
+        def fails(sigma: float) -> bool:
+            return refuted(_certified(self.sampling_probability, sigma, self.steps))
+
         low = high = self.noise_multiplier
         searches = BISECTIONS
-        if refuted(high):
+        if fails(high):
             # The claim is refuted. By how much matters less, and accounts of little noise are slow.
             searches = 4
             low = 0.8 * high
-            while low > 1e-2 and refuted(low):
+            while low > 1e-2 and fails(low):
                 low, high = 0.8 * low, low
         else:
-            while not refuted(high):
+            while not fails(high):
                 low, high = high, 2.0 * high
                 if high > 1e4 * self.noise_multiplier:
                     return 0.0
-        high, _ = narrow(refuted, high, low, searches, geometric=True)
+        high, _ = narrow(fails, high, low, searches, geometric=True)
         return float(epsilon_bounds(self.sampling_probability, high, self.steps, delta).lower)
 
-    def _refuted(self, rate: ErrorRates, noise_multiplier: float) -> bool:
-        """Tell whether one ε at least is refuted; its search may be loose (Theorem A4)."""
-        q, steps = self.sampling_probability, self.steps
-        few, many = sorted((rate.fpr, rate.fnr))
 
-        def margin(epsilon: float) -> float:
-            # The curve's own two lines: the smaller rate takes the factor.
-            spent = math.exp(epsilon) * few + many + 1e-14
-            return 1.0 - spent - get_delta(q, noise_multiplier, steps, epsilon)
+def two_sample_bound(
+    without: object, with_canary: object, family: NoiseFamily | None, delta: float, **given: Any
+) -> tuple[float, tuple[ErrorRates, ...]]:
+    """Return the ε at ``delta`` that two samples refute, and the error rates it is read off.
 
-        top = max(0.0, -math.log(few)) if few > 0.0 else 0.0
-        left, right = 0.0, top
-        best = max(margin(0.0), margin(top))
-        for _ in range(SEARCHES):
-            if best > 0.0:
-                return True
-            a, b = left + 0.382 * (right - left), left + 0.618 * (right - left)
-            first, second = margin(a), margin(b)
-            best = max(best, first, second)
-            left, right = (left, b) if first > second else (a, right)
-        return best > 0.0
+    By the curve of a family where there is one (A6), else by Clopper-Pearson (A5); other arguments
+    are those of :func:`~accountant.audit.error_rates`.
+    """
+    goal = None if family is not None else partial(epsilon_from_rates, delta=delta)
+    rates = error_rates(without, with_canary, objective=goal, **given)
+    if family is not None:
+        return family.epsilon_lower(rates, delta), rates
+    return max(epsilon_from_rates(rate.fpr, rate.fnr, delta) for rate in rates), rates
 
 
 @lru_cache(maxsize=512)  # repeated audits of one setting bisect through the same noises

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -274,15 +274,10 @@ def epsilon_lower_bound(
     True
     """
     target = checks.number(checks.DELTA, delta)
-
     rates = error_rates(
-        without,
-        with_canary,
-        confidence=confidence,
-        threshold=threshold,
+        without, with_canary, confidence=confidence, threshold=threshold, direction=direction,
         objective=partial(epsilon_from_rates, delta=target),
-        direction=direction,
-    )
+    )  # fmt: skip
     return max(epsilon_from_rates(r.fpr, r.fnr, target) for r in rates)
 
 
@@ -331,16 +326,17 @@ def _scores(name: str, value: object) -> FloatArray:
 
 
 def _counted(x: FloatArray, y: FloatArray, cut: float, error: float, way: float) -> ErrorRates:
-    alarms, misses = int((way * x > way * cut).sum()), int((way * y <= way * cut).sum())
-    return _rate(
-        clopper_pearson_upper(alarms, x.size, error),
-        clopper_pearson_upper(misses, y.size, error),
-        cut,
-        way,
-    )
+    alarms = int((way * x > way * cut).sum())
+    return _bounded(alarms, x.size, way * y, cut, error, way)
 
 
-def _rate(fpr: float, fnr: float, cut: float, way: float) -> ErrorRates:
+def _bounded(
+    alarms: int, n: int, y: FloatArray, cut: float, error: float, way: float
+) -> ErrorRates:
+    """Bound the rates of a test with ``alarms`` of ``n``; ``y`` is multiplied by ``way``."""
+    misses = int((y <= way * cut).sum())
+    fpr = clopper_pearson_upper(alarms, n, error)
+    fnr = clopper_pearson_upper(misses, y.size, error)
     return ErrorRates(fpr, fnr, cut, "higher" if way > 0.0 else "lower")
 
 
@@ -350,22 +346,19 @@ def _candidates(n: int, count: int) -> list[int]:
     return sorted({int(k) for k in np.rint(np.concatenate([half, n + 1 - half]))})
 
 
-class _Best(NamedTuple):
-    """What a threshold reaches: at a hundredth of the error before at all of it."""
-
-    strictly: bool
-    value: float
-    threshold: float
-
-
 def best_threshold(x: FloatArray, y: FloatArray, error: float, objective: Objective) -> float:
     """Return the threshold of two samples at which ``objective`` of the bounded rates is best."""
-    return _best(x, y, error, objective).threshold
+    return _best(x, y, error, objective)[2]
 
 
-def _best(x: FloatArray, y: FloatArray, error: float, objective: Objective) -> _Best:
+def _best(
+    x: FloatArray, y: FloatArray, error: float, objective: Objective
+) -> tuple[bool, float, float]:
+    """Return whether a hundredth of the error is enough, the best value, and its threshold."""
     # Both samples give thresholds: the best test may cut in a tail where the other has nothing.
-    cuts = np.unique(np.concatenate([_order_statistics(v, CANDIDATES) for v in (x, y)]))
+    cuts = np.unique(
+        np.concatenate([np.sort(v)[np.array(_candidates(v.size, CANDIDATES)) - 1] for v in (x, y)])
+    )
     low, high = np.sort(x), np.sort(y)
     alarms = x.size - np.searchsorted(low, cuts, side="right")
     misses = np.searchsorted(high, cuts, side="right")
@@ -381,30 +374,13 @@ def _best(x: FloatArray, y: FloatArray, error: float, objective: Objective) -> _
                 best, chosen = value, cut
         if best > 0.0:
             break
-    return _Best(best > 0.0 and share < error, best, chosen)
-
-
-def _order_statistics(v: FloatArray, count: int) -> FloatArray:
-    ranks = np.array(_candidates(v.size, count))
-    return np.asarray(np.sort(v)[ranks - 1])
+    return best > 0.0 and share < error, best, chosen
 
 
 def _by_ranks(x: FloatArray, y: FloatArray, error: float, way: float) -> tuple[ErrorRates, ...]:
     """Cut at the k-th most suspect of ``x``: its rate has a beta law, whatever that of x (A3)."""
-    x, y = way * x, way * y
-    ranks: Sequence[int] = _candidates(x.size, RANKS)
-    share = error / len(ranks)
-    descending = np.sort(x)[::-1]
-    rates = []
-    for k in ranks:
-        cut = float(descending[k - 1])
-        misses = int((y <= cut).sum())
-        rates.append(
-            _rate(
-                clopper_pearson_upper(k - 1, x.size, share),
-                clopper_pearson_upper(misses, y.size, share),
-                way * cut,
-                way,
-            )
-        )
-    return tuple(rates)
+    ranks = _candidates(x.size, RANKS)
+    share, rising = error / len(ranks), np.sort(way * x)
+    return tuple(
+        _bounded(k - 1, x.size, way * y, way * float(rising[-k]), share, way) for k in ranks
+    )
