@@ -21,11 +21,11 @@ from accountant.audit.report import AuditReport
 from accountant.audit.trainer import audit_trainer
 from accountant.calibration import calibrate_sigma
 from accountant.learn.clipping import AdaptiveQuantile, ClippingLike, PerLayer, Rule
-from accountant.learn.convex import output
+from accountant.learn.convex import perturbation as output
 from accountant.learn.convex.fit import Fit
 from accountant.learn.convex.losses import Logistic
 from accountant.learn.convex.mechanism import ObjectivePerturbation
-from accountant.learn.convex.moments import private_quantile
+from accountant.learn.convex.posterior import private_quantile
 from accountant.learn.local import KaryResponse, randomize_laplace
 from accountant.learn.models import LogisticRegression, MultilayerPerceptron
 from accountant.learn.pate import GNMax

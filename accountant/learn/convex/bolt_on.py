@@ -17,7 +17,7 @@ from accountant._basics.rounding import U
 from accountant.errors import DomainError
 from accountant.learn.convex.fit import BOUND, REGULARIZATION, STEP_SIZE, LinearFit, PrivateResult
 from accountant.learn.convex.losses import Loss
-from accountant.learn.convex.output import add_noise, require_noise
+from accountant.learn.convex.perturbation import add_noise, require_noise
 from accountant.learn.convex.rows import gradient_rounding, project
 from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
@@ -146,7 +146,7 @@ def bolt_on_sgd(
     Parameters
     ----------
     x, y, data_norm, loss, ledger, rng
-        As in :func:`~accountant.learn.convex.objective.perturb_objective`.
+        As in :func:`~accountant.learn.convex.perturbation.perturb_objective`.
     epsilon, delta : float
         The guarantee under *replace-one*; δ = 0 for the pure variant.
     passes, batch_size, regularization, step_size

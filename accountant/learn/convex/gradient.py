@@ -13,14 +13,18 @@ from accountant._basics.arrays import Array, FloatArray
 from accountant._basics.rounding import U
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
-from accountant.learn.convex.fit import BOUND, MOST_RECORDS, STEP_SIZE, LinearFit, PrivateResult
-from accountant.learn.convex.losses import Loss
-from accountant.learn.convex.noise import (
+from accountant.learn.convex.fit import (
+    BOUND,
     GRID_BITS,
+    MOST_RECORDS,
+    STEP_SIZE,
+    LinearFit,
     NoiseSource,
+    PrivateResult,
     remaining_after_rounding,
     rounded_shift,
 )
+from accountant.learn.convex.losses import Loss
 from accountant.learn.convex.rows import gradient_rounding, project, row_scores, sum_by_blocks
 from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
@@ -130,7 +134,7 @@ def noisy_gradient_descent(
     Parameters
     ----------
     x, y, data_norm, loss, ledger, rng
-        As in :func:`~accountant.learn.convex.objective.perturb_objective`.
+        As in :func:`~accountant.learn.convex.perturbation.perturb_objective`.
     epsilon, delta : float
         The guarantee; δ in (0, 1).
     steps : int

@@ -18,7 +18,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
 from accountant.errors import DomainError
-from accountant.learn.convex.exact_gradients import (
+from accountant.learn.convex.losses import Loss
+from accountant.learn.convex.rows import (
     Point,
     RegularizedRisk,
     gradient_error,
@@ -26,7 +27,6 @@ from accountant.learn.convex.exact_gradients import (
     reach,
     smoothness,
 )
-from accountant.learn.convex.losses import Loss
 
 # Up to this condition number of the Hessian Newton's equations keep eight digits (Theorem V10).
 MOST_CONDITION = 2.0**45

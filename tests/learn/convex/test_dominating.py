@@ -23,7 +23,7 @@ from accountant.learn.convex.mechanism import (
     dominating_pair,
     pure_epsilon_for_noise,
 )
-from accountant.learn.convex.objective import perturb_objective
+from accountant.learn.convex.perturbation import perturb_objective
 from accountant.ledger import Accountant
 from support.published_objectives import (
     chaudhuri_monteleoni_sarwate,

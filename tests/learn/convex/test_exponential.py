@@ -11,8 +11,8 @@ from scipy.special import ndtr, ndtri
 from accountant.errors import DomainError
 from accountant.learn.convex import posterior as gibbs
 from accountant.learn.convex.dominating import normal_profile
+from accountant.learn.convex.fit import NoiseSource
 from accountant.learn.convex.losses import BoundedPoisson, Huber, HuberHinge, Logistic, Softmax
-from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.convex.posterior import (
     exponential_mechanism,
     gibbs_posterior,

@@ -9,16 +9,17 @@ from mpmath import mp, mpf
 from scipy.special import ndtr
 
 from accountant._basics.rounding import U
-from accountant.learn.convex import bolt_on, gradient, regression
+from accountant.learn.convex import bolt_on, gradient
+from accountant.learn.convex import statistics as regression
 from accountant.learn.convex.bolt_on import (
     bolt_on_sgd,
     permutation_sgd_rounding,
     permutation_sgd_sensitivity,
 )
 from accountant.learn.convex.dominating import normal_profile
+from accountant.learn.convex.fit import NoiseSource
 from accountant.learn.convex.gradient import last_iterate_mu
 from accountant.learn.convex.losses import Huber, HuberHinge, Logistic, Softmax
-from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.convex.rows import (
     clip_rows,
     gradient_rounding,

@@ -11,8 +11,10 @@ import pytest
 
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn import convex
-from accountant.learn.convex import gradient, moments, regression
+from accountant.learn.convex import gradient
 from accountant.learn.convex import posterior as gibbs
+from accountant.learn.convex import statistics as moments
+from accountant.learn.convex import statistics as regression
 from accountant.learn.convex.losses import BoundedPoisson, Huber, Logistic
 from accountant.learn.convex.rows import clip_rows, sum_by_blocks
 from accountant.learn.convex.solvers import least_tolerance

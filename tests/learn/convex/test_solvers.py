@@ -8,12 +8,11 @@ import pytest
 from scipy import stats
 
 from accountant.errors import DomainError
-from accountant.learn.convex import exact_gradients
+from accountant.learn.convex import rows as exact_gradients
 from accountant.learn.convex.dominating import normal_profile
+from accountant.learn.convex.fit import FINE_BITS, NoiseSource, rounded_shift
 from accountant.learn.convex.losses import BoundedPoisson, Huber, HuberHinge, Logistic, Softmax
-from accountant.learn.convex.noise import FINE_BITS, NoiseSource, rounded_shift
-from accountant.learn.convex.objective import perturb_objective
-from accountant.learn.convex.output import perturb_output
+from accountant.learn.convex.perturbation import perturb_objective, perturb_output
 from accountant.learn.convex.rows import clip_rows, sum_by_blocks
 from accountant.learn.convex.solvers import RegularizedRisk, minimize
 
@@ -258,7 +257,7 @@ def test_the_pure_release_pays_for_the_rounding_of_its_linear_term(monkeypatch):
         seen["distance"] = distance
         return real_release(self, values, distance, epsilon, lost)
 
-    monkeypatch.setattr("accountant.learn.convex.objective.TOLERANCE", 1e-10)
+    monkeypatch.setattr("accountant.learn.convex.perturbation.TOLERANCE", 1e-10)
     monkeypatch.setattr(NoiseSource, "multivariate_laplace", laplace)
     monkeypatch.setattr(NoiseSource, "release_pure", release)
     rng = np.random.default_rng(0)

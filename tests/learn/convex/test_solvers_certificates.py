@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from accountant.learn import convex
-from accountant.learn.convex import exact_gradients, solvers
-from accountant.learn.convex.exact_gradients import Point, RegularizedRisk, largest_target
+from accountant.learn.convex import rows as exact_gradients
+from accountant.learn.convex import solvers
 from accountant.learn.convex.losses import (
     SLOPE_ROUNDINGS,
     BoundedPoisson,
@@ -23,7 +23,7 @@ from accountant.learn.convex.losses import (
     Logistic,
     Softmax,
 )
-from accountant.learn.convex.rows import clip_rows
+from accountant.learn.convex.rows import Point, RegularizedRisk, clip_rows, largest_target
 from accountant.learn.convex.solvers import least_tolerance, minimize
 
 LOSSES = [

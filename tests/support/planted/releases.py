@@ -6,7 +6,8 @@ import numpy as np
 
 from accountant.audit import shipped
 from accountant.learn import local as bounded
-from accountant.learn.convex import fit, output
+from accountant.learn.convex import fit
+from accountant.learn.convex import perturbation as output
 from accountant.learn.convex.losses import HuberHinge
 from accountant.learn.local import KaryResponse
 from accountant.learn.pate import GNMax

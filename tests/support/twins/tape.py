@@ -20,7 +20,7 @@ from accountant.audit.recorded import Diverged, Entry, Script
 from accountant.learn import blocks as aggregate
 from accountant.learn import correlated
 from accountant.learn import local as bounded
-from accountant.learn.convex import noise as convex_noise
+from accountant.learn.convex import fit as convex_noise
 from accountant.learn.generation import pate_gan
 from accountant.learn.pate import aggregation, ensemble
 from accountant.learn.selection import noisy_max

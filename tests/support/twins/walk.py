@@ -43,7 +43,7 @@ WITHOUT_RELEASES = {
 WITHIN = {
     "accountant.learn.account.charged": "perturb_output",
     "accountant.learn.account.marked": "train_dp_sgd",
-    "accountant.learn.convex.noise.NoiseSource": "perturb_output",
+    "accountant.learn.convex.fit.NoiseSource": "perturb_output",
     "accountant.learn.convex.fit.Fit": "perturb_output",
     "accountant.learn.generation.networks.Generator": "train_dp_gan",
     "accountant.learn.generation.networks.GeneratorSynthesis": "train_dp_gan",

@@ -22,7 +22,7 @@ from accountant.audit.recorded import Diverged, is_same
 from accountant.audit.replay import frozen
 from accountant.learn import blocks as aggregate
 from accountant.learn import correlated
-from accountant.learn.convex import fit, moments, regression
+from accountant.learn.convex import fit, statistics
 from accountant.learn.generation.domain import Domain
 from accountant.learn.models.base import Totals
 from accountant.learn.pate import ensemble
@@ -71,8 +71,8 @@ class Parts:
         return [
             (Run, "_draw", self._drawn(Run._draw)),
             *((kind, "release", self._released(kind.release)) for kind in PRIVATISERS),
-            *((module, "paired", self._rows(module.paired)) for module in (fit, regression)),
-            (moments, "_centred", self._rows(moments._centred)),
+            *((module, "paired", self._rows(module.paired)) for module in (fit, statistics)),
+            (statistics, "_centred", self._rows(statistics._centred)),
             *((Domain, name, self._rows(getattr(Domain, name))) for name in ("encode", "features")),
             *(
                 (place, "records_at", self._shard(place.records_at))
