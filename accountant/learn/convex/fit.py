@@ -17,7 +17,8 @@ from accountant.checks import Argument, positive
 from accountant.errors import DomainError
 from accountant.learn.account import Released, charged
 from accountant.learn.convex.losses import Logistic, Loss
-from accountant.learn.convex.rows import clip_rows, paired, table
+from accountant.learn.convex.rows import PublicRisk, RegularizedRisk, clip_rows, paired, table
+from accountant.learn.convex.solvers import least_tolerance
 from accountant.ledger import Accountant
 from accountant.mechanisms.base import Mechanism
 from accountant.noise import Grid, SecureGenerator
@@ -196,11 +197,12 @@ MOST_EXACT = 10**9
 BOUND = _length("bound", "It must be known without looking at the data")
 
 
-def certified_tolerance(value: object, default: float, least: float) -> float:
+def certified_tolerance(value: object, default: float, public: PublicRisk) -> float:
     """Return the tolerance: the one asked for, or the default if public numbers allow it.
 
-    ``least`` is reached on every data set that public numbers admit (docs/theorems_convex.md, V10).
+    It is reached on every data set that public numbers admit (docs/theorems_convex.md, V10).
     """
+    least = least_tolerance(public)
     if value is None:
         return max(default, least)
     found = checks.number(TOLERANCE, value)
@@ -334,3 +336,21 @@ class LinearFit(Fit):
             require_few(self.rows, limit)
         labels, rows = paired(self.loss.encode(y), self.rows)
         return clip_rows(rows, self.norm), labels
+
+    def public(self, records: int, lam: float, drawn: float = 0.0) -> PublicRisk:
+        """Return what is public of a risk of up to ``records`` rows."""
+        return PublicRisk(self.loss, records, self.shape, self.norm, lam, drawn)
+
+    def risk(
+        self,
+        y: Array,
+        public: PublicRisk,
+        linear: FloatArray | None = None,
+        largest_target: float | None = None,
+    ) -> RegularizedRisk:
+        """Return the risk of the records, whose labels are cut where their size does not matter."""
+        rows, labels = self.data(y, public.records)
+        far = public.largest_target if largest_target is None else largest_target
+        b = np.zeros(self.shape) if linear is None else linear
+        labels = self.loss.cut(labels, far)
+        return RegularizedRisk(rows, labels, self.loss, public.regularization, b, self.norm)

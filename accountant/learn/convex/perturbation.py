@@ -10,12 +10,9 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-
 from accountant import checks
 from accountant._basics.arrays import Array, FloatArray
 from accountant.calibration import calibrate_sigma
-from accountant.errors import DomainError
 from accountant.learn.convex.fit import (
     COARSE,
     FINE_BITS,
@@ -32,6 +29,7 @@ from accountant.learn.convex.fit import (
     pure_bits,
     record_limit,
     relation_factor,
+    remaining_after_rounding,
     rounded_shift,
 )
 from accountant.learn.convex.losses import Logistic, Loss, Softmax
@@ -40,8 +38,7 @@ from accountant.learn.convex.mechanism import (
     calibrate_objective,
     pure_epsilon_for_noise,
 )
-from accountant.learn.convex.rows import RegularizedRisk, largest_target
-from accountant.learn.convex.solvers import least_tolerance, minimize
+from accountant.learn.convex.solvers import minimize
 from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
 from accountant.mechanisms.base import Mechanism
@@ -132,21 +129,14 @@ def perturb_output(
         "output perturbation", x, data_norm, loss, epsilon=epsilon, delta=delta, ledger=ledger,
         rng=rng,
     )  # fmt: skip
-    norm, chosen = fit.norm, fit.loss
     lam = checks.number(REGULARIZATION, regularization)
-    limit = record_limit(max_records, MOST_EXACT)
-    least = least_tolerance(
-        chosen, max_records=limit, shape=fit.shape, norm=norm, regularization=lam
-    )
-    tau = certified_tolerance(tolerance, OUTPUT_TOLERANCE * fit.slope, least)
+    public = fit.public(record_limit(max_records, MOST_EXACT), lam)
+    tau = certified_tolerance(tolerance, OUTPUT_TOLERANCE * fit.slope, public)
     distance = minimum_sensitivity(
         slope=fit.slope, regularization=lam, tolerance=tau, relation=relation
     )
     require_noise(fit.size, fit.epsilon, fit.delta)
-    rows, labels = fit.data(y, limit)
-    labels = chosen.cut(labels, largest_target(chosen, limit, norm, lam))
-    problem = RegularizedRisk(rows, labels, chosen, lam, np.zeros(fit.shape), norm)
-    return add_noise(fit, minimize(problem, tau), distance, relation)
+    return add_noise(fit, minimize(fit.risk(y, public), tau), distance, relation)
 
 
 def add_noise(
@@ -163,10 +153,11 @@ def add_noise(
         share = fit.epsilon * RELEASE_SHARE
         value = fit.source.release_pure(theta + scale * b, absolute, share, COARSE)
     else:
-        fit.charge(_gaussian(multiplier, relation))
-        # Rounding to the grid moves either data set's value by half a step a coordinate.
-        excess = 2.0 * multiplier * rounded_shift(theta.size, GRID_BITS)
-        scale = multiplier * distance / (1.0 - excess) * (1.0 + 1e-12)
+        # The mechanism's own sensitivity is one record's contribution; replacing doubles it there.
+        contribution = 1.0 / relation_factor(relation)
+        fit.charge(Gaussian(multiplier, sensitivity=contribution, relation=relation))
+        remaining = remaining_after_rounding(theta.size, GRID_BITS, multiplier)
+        scale = multiplier * distance / remaining * (1.0 + 1e-12)
         value = fit.source.release(theta, scale, GRID_BITS)
     return fit.result(value, sensitivity=distance, noise=scale)
 
@@ -177,18 +168,8 @@ def require_noise(size: int, epsilon: float, delta: float) -> float:
         pure_bits(size, epsilon * RELEASE_SHARE, COARSE)
         return 0.0
     multiplier = calibrate_sigma(epsilon, delta)
-    if not (2.0 * multiplier * rounded_shift(size, GRID_BITS) < 0.5):
-        raise DomainError(
-            f"epsilon and delta are too small for {size} coordinates on one grid: they ask for"
-            f" noise of {multiplier:.6g} sensitivities"
-        )
+    remaining_after_rounding(size, GRID_BITS, multiplier)
     return multiplier
-
-
-def _gaussian(multiplier: float, relation: NeighbouringRelation) -> Gaussian:
-    # The mechanism's own sensitivity is one record's contribution; replacing doubles it there.
-    contribution = 1.0 / relation_factor(relation)
-    return Gaussian(multiplier, sensitivity=contribution, relation=relation)
 
 
 # The certified gradient norm over the largest gradient of one record: the final noise is
@@ -262,24 +243,17 @@ def perturb_objective(
         "objective perturbation", x, data_norm, loss, epsilon=epsilon, delta=delta, ledger=ledger,
         rng=rng,
     )  # fmt: skip
-    norm, chosen = fit.norm, fit.loss
     limit = record_limit(max_records, MOST_EXACT)
-    lam = _regularization(regularization, chosen, fit.epsilon * (1.0 - RELEASE_SHARE), norm)
+    lam = _regularization(regularization, fit)
     drawn = (_draw_pure if fit.delta == 0.0 else _draw_gaussian)(fit, lam)
-    least = least_tolerance(
-        chosen, max_records=limit, shape=fit.shape, norm=norm, regularization=lam,
-        linear=drawn.longest,
-    )  # fmt: skip
-    tau = certified_tolerance(tolerance, TOLERANCE * fit.slope, least)
+    public = fit.public(limit, lam, drawn.longest)
+    tau = certified_tolerance(tolerance, TOLERANCE * fit.slope, public)
     share = fit.epsilon * RELEASE_SHARE
     release = _releasing(fit, share)
     # The correction is a tiny release; as a black box a grid composes it without having to resolve
     # its scale.
     fit.charge(drawn.mechanism, ApproximateDP(share, delta=fit.delta * RELEASE_SHARE))
-    rows, labels = fit.data(y, limit)
-    labels = chosen.cut(labels, largest_target(chosen, limit, norm, lam, drawn.longest))
-    problem = RegularizedRisk(rows, labels, chosen, lam, drawn.b, norm)
-    theta = minimize(problem, tau)
+    theta = minimize(fit.risk(y, public, drawn.b), tau)
     # The minimum and its certified approximation, on either data set (V9).
     apart = 2.0 * (tau + drawn.rounding) / lam
     return fit.result(release(theta, apart), regularization=lam, noise=drawn.noise, tolerance=tau)
@@ -333,10 +307,10 @@ def _draw_pure(fit: LinearFit, lam: float) -> _Drawn:
     return _Drawn(scale * b, scale, PureDP(share), scale * apart * (1.0 + 1e-9), longest)
 
 
-def _regularization(value: float | None, loss: Loss, epsilon: float, norm: float) -> float:
+def _regularization(value: float | None, fit: LinearFit) -> float:
     if value is not None:
         return checks.number(REGULARIZATION, value)
-    if isinstance(loss, Logistic):
-        return norm**2 / epsilon
-    factor = 8.0 if isinstance(loss, Softmax) else 8.0 * loss.curvature_bound
-    return factor * norm**2 / epsilon
+    factor = 8.0 if isinstance(fit.loss, Softmax) else 8.0 * fit.loss.curvature_bound
+    if isinstance(fit.loss, Logistic):
+        factor = 1.0
+    return factor * fit.norm**2 / (fit.epsilon * (1.0 - RELEASE_SHARE))

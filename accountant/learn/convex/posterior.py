@@ -25,7 +25,7 @@ from accountant.learn.convex.fit import (
     require_few,
 )
 from accountant.learn.convex.losses import Huber, HuberHinge, Logistic, Loss
-from accountant.learn.convex.rows import RegularizedRisk, smoothness
+from accountant.learn.convex.rows import PublicRisk, RegularizedRisk
 from accountant.learn.convex.solvers import least_tolerance, minimize
 from accountant.learn.validation import numbers, without_numpy_warnings
 from accountant.ledger import Accountant
@@ -287,19 +287,16 @@ def gibbs_posterior(
     fit = LinearFit(
         "Gibbs posterior", x, data_norm, loss, epsilon=epsilon, delta=delta, ledger=ledger, rng=rng
     )
-    norm, chosen, d = fit.norm, fit.loss, fit.rows.shape[1]
     lam = checks.number(REGULARIZATION, regularization)
-    require_few_columns(d, chosen)
-    limit = record_limit(max_records, MOST_RECORDS)
+    require_few_columns(fit.rows.shape[1], fit.loss)
+    public = fit.public(record_limit(max_records, MOST_RECORDS), lam)
     target = 1.0 / calibrate_sigma(fit.epsilon, fit.delta)
-    law = _law(chosen, norm, lam, d, target, limit)
-    least = least_tolerance(chosen, max_records=limit, shape=(d,), norm=norm, regularization=lam)
-    _require_proposals(chosen, norm, lam, d, limit)
-    rows, labels = fit.data(y, limit)
+    law = _law(public, target)
+    least = least_tolerance(public)
+    _require_proposals(public)
     # Residuals beyond reach have one slope wherever the sample falls: their size adds a number.
-    labels = chosen.cut(labels, law.label)
+    problem = fit.risk(y, public, largest_target=law.label)
     fit.charge(GDP(target))
-    problem = RegularizedRisk(rows, labels, chosen, lam, np.zeros(d), norm)
     centre = minimize(problem, max(1e-6 * fit.slope, least))
     # The proposals' grid is public, so their centre must lie on it too: digits below it would be
     # the private minimum's, and no noise covers them.
@@ -320,13 +317,14 @@ class _Law:
     rounding: float  # the logarithm of the computed law is within this of the exact one's
 
 
-def _require_proposals(loss: Loss, norm: float, lam: float, d: int, records: int) -> None:
+def _require_proposals(public: PublicRisk) -> None:
     """Refuse public numbers up to which the sampler may need too many proposals.
 
     One is accepted at least as often as if the whole Hessian were its bound (V15); e covers the
     shift by the certified gradient.
     """
-    proposals = math.e * (2.0 * smoothness(loss, records, norm, lam) / lam) ** (0.5 * d)
+    lam, records = public.regularization, public.records
+    proposals = math.e * (2.0 * public.smoothness / lam) ** (0.5 * public.shape[0])
     if not (max(records, 1) * proposals <= MOST_EVALUATIONS):
         raise DomainError(
             f"regularization = {lam:.6g} may take {proposals:.3g} proposals for max_records ="
@@ -334,28 +332,30 @@ def _require_proposals(loss: Loss, norm: float, lam: float, d: int, records: int
         )
 
 
-def _law(
-    loss: Loss, norm: float, lam: float, d: int, target: float, records: int = MOST_RECORDS
-) -> _Law:
+def _law(public: PublicRisk, target: float) -> _Law:
     """Return the temperature for ``target``-GDP, what rounding costs included (V15)."""
+    norm, lam = public.norm, public.regularization
     try:
-        exact = _law_at(loss, norm, lam, d, target, records)
+        exact = _law_at(public, target)
     except ArithmeticError:  # public numbers whose products leave the doubles
         raise DomainError(
-            f"loss, data_norm and regularization must have a law in double precision; got {loss!r},"
-            f" {norm!r} and {lam!r}"
+            "loss, data_norm and regularization must have a law in double precision; got"
+            f" {public.loss!r}, {norm!r} and {lam!r}"
         ) from None
     least = target - 3.0 * exact.rounding
     if not (exact.rounding <= 0.01 and least > 0.5 * target):
         raise DomainError(
             f"regularization must be nearer to data_norm**2 = {norm**2:.6g}, or epsilon smaller,"
-            f" for an account of max_records = {records} rows in double precision; got {lam!r}"
+            f" for an account of max_records = {public.records} rows in double precision;"
+            f" got {lam!r}"
         )
     # A smaller μ is a higher temperature, at which rounding weighs less.
-    return replace(_law_at(loss, norm, lam, d, least, records), rounding=exact.rounding)
+    return replace(_law_at(public, least), rounding=exact.rounding)
 
 
-def _law_at(loss: Loss, norm: float, lam: float, d: int, mu: float, records: int) -> _Law:
+def _law_at(public: PublicRisk, mu: float) -> _Law:
+    loss, norm, lam, records = public.loss, public.norm, public.regularization, public.records
+    d = public.shape[0]
     slope = norm * loss.slope_bound
     temperature = (slope / mu) ** 2 / lam * (1.0 + 1e-9)
     spread = math.sqrt(2.0 * temperature / lam)

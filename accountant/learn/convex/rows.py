@@ -214,55 +214,88 @@ class Point:
             place = max(place + columns - PIECE_BITS, finest)
 
 
-@dataclass(frozen=True)
-class RegularizedRisk:
+@dataclass(eq=False)
+class PublicRisk:
+    """What public numbers say of every risk of up to ``records`` rows (Theorem V10).
+
+    ``shape`` is the parameter's, ``norm`` bounds the rows, ``regularization`` is λ of the sum form,
+    and ``drawn`` bounds the norm of the linear term.
+    """
+
+    loss: Loss
+    records: int
+    shape: tuple[int, ...]
+    norm: float
+    regularization: float
+    drawn: float = 0.0
+
+    @property
+    def largest(self) -> float:
+        """A bound on the gradient at zero."""
+        return max(self.records, 1) * self.norm * self.loss.slope_bound + self.drawn
+
+    @property
+    def smoothness(self) -> float:
+        """A bound on ∇²J."""
+        curvature = self.records * self.loss.curvature_bound * self.norm**2
+        return (curvature + self.regularization) * (1.0 + 1e-12)
+
+    @property
+    def reach(self) -> float:
+        """Three times a bound on |argmin J|: no descent from within a third leaves it."""
+        slopes = self.records * self.norm * self.loss.slope_bound
+        return 3.0 * (slopes + self.drawn) / self.regularization * (1.0 + 1e-9)
+
+    @property
+    def largest_target(self) -> float:
+        """Where targets may be cut: residuals beyond it have one slope within ``reach``."""
+        return 2.0 * (self.norm * self.reach + self.loss.slope_bound)
+
+    @property
+    def gradient_error(self) -> float:
+        """A bound on the error of an exact gradient within ``reach``."""
+        outputs = math.prod(self.shape[1:])
+        blocks = self.records / EXACT_ROWS + 1.0
+        # Evaluation; what is left of a slope; its blocks; the last additions; the point's own grid.
+        trailing = math.sqrt(outputs) * 2.0**-SLOPE_BITS * (EXACT_ROWS + blocks + 4.0)
+        each = self.loss.slope_roundings + trailing + 16.0 + 1.0
+        slopes = max(self.records, 1) * self.norm * self.loss.slope_bound
+        return U * (each * slopes + 16.0 * self.drawn) * (1.0 + 1e-6)
+
+    @property
+    def certifiable(self) -> float:
+        """What the error of a gradient and the last rounding of the point leave certifiable."""
+        return (4.0 * self.gradient_error + 4.0 * U * self.largest) * (1.0 + 1e-6)
+
+
+class RegularizedRisk(PublicRisk):
     """J(θ) = Σ_i loss(x_i θ, y_i) + (regularization / 2) |θ|² + <linear, θ>, in sum form.
 
     ``x`` has shape (n, d) and is cut to the grid of :func:`grid_rows`, which defines the risk; θ
-    and ``linear`` have shape (d,), or (d, K) for K outputs. ``norm_bound`` bounds the rows.
+    and ``linear`` have shape (d,), or (d, K) for K outputs. ``norm`` bounds the rows.
     """
 
-    x: FloatArray
-    y: FloatArray
-    loss: Loss
-    regularization: float
-    linear: FloatArray
-    norm_bound: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "x", grid_rows(self.x, self.norm_bound))
+    def __init__(
+        self,
+        x: FloatArray,
+        y: FloatArray,
+        loss: Loss,
+        regularization: float,
+        linear: FloatArray,
+        norm: float,
+    ) -> None:
+        super().__init__(loss, len(x), linear.shape, norm, regularization, norm_of(linear))
+        self.x, self.y, self.linear = grid_rows(x, norm), y, linear
 
     def gradient(self, slopes: FloatArray, theta: FloatArray) -> FloatArray:
         """Return ∇J in plain arithmetic, given each record's slopes."""
         return self.x.T @ slopes + self.regularization * theta + self.linear
 
     @property
-    def smoothness(self) -> float:
-        """A bound on ∇²J."""
-        return smoothness(self.loss, len(self.x), self.norm_bound, self.regularization)
-
-    @property
-    def reach(self) -> float:
-        """The minimum and every point at which an error is claimed are within this of zero."""
-        drawn = norm_of(self.linear)
-        return reach(self.loss, len(self.x), self.norm_bound, self.regularization, drawn)
-
-    @property
-    def gradient_error(self) -> float:
-        """A bound on the error of :meth:`exact_gradient` within ``reach`` (V10)."""
-        return gradient_error(
-            self.loss,
-            records=len(self.x),
-            shape=self.linear.shape,
-            norm=self.norm_bound,
-            linear=norm_of(self.linear),
-        )
-
-    @property
     def finest(self) -> int:
         """The exponent of the grid that points are rounded to: it costs one rounding a record."""
         size = self.linear.size
-        allowed = max(len(self.x), 1) * self.norm_bound * self.loss.slope_bound * U
+        allowed = max(len(self.x), 1) * self.norm * self.loss.slope_bound * U
         return math.frexp(allowed / (self.smoothness * math.sqrt(size)))[1] - 1
 
     def scores(self, point: Point) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
@@ -304,31 +337,3 @@ class RegularizedRisk:
         far = 8.0 * U * self.regularization * beyond
         found = norm_of(self.exact_gradient(Point.of(theta)))
         return (found + self.gradient_error + far) * (1.0 + 1e-9)
-
-
-def smoothness(loss: Loss, records: int, norm: float, lam: float) -> float:
-    """Return a bound on the Hessian of a risk."""
-    return (records * loss.curvature_bound * norm**2 + lam) * (1.0 + 1e-12)
-
-
-def reach(loss: Loss, records: int, norm: float, lam: float, linear: float = 0.0) -> float:
-    """Return three times a bound on |argmin J|: no descent from within a third leaves it (V10)."""
-    return 3.0 * (records * norm * loss.slope_bound + linear) / lam * (1.0 + 1e-9)
-
-
-def largest_target(loss: Loss, records: int, norm: float, lam: float, linear: float = 0.0) -> float:
-    """Return where targets may be cut: residuals beyond it have one slope within ``reach``."""
-    return 2.0 * (norm * reach(loss, records, norm, lam, linear) + loss.slope_bound)
-
-
-def gradient_error(
-    loss: Loss, *, records: int, shape: tuple[int, ...], norm: float, linear: float
-) -> float:
-    """Return a bound on the error of an exact gradient; ``linear`` bounds the linear term (V10)."""
-    outputs = math.prod(shape[1:])
-    blocks = records / EXACT_ROWS + 1.0
-    # Evaluation; what is left of a slope; its blocks; the last additions; the point's own grid.
-    trailing = math.sqrt(outputs) * 2.0**-SLOPE_BITS * (EXACT_ROWS + blocks + 4.0)
-    each = loss.slope_roundings + trailing + 16.0 + 1.0
-    largest = max(records, 1) * norm * loss.slope_bound
-    return U * (each * largest + 16.0 * linear) * (1.0 + 1e-6)

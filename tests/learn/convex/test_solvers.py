@@ -127,7 +127,7 @@ def test_sums_by_blocks_are_sums():
 @pytest.mark.long
 def test_a_margin_without_roundoff_is_caught(monkeypatch):
     # The same check as above, with the round-off terms removed, must fail somewhere.
-    monkeypatch.setattr(exact_gradients, "gradient_error", lambda *_, **__: 0.0)
+    monkeypatch.setattr(exact_gradients.PublicRisk, "gradient_error", 0.0)
     below = 0
     for seed in range(40):
         p = problem(Logistic(), n=300, d=5, seed=seed, lam=30.0)
