@@ -22,10 +22,7 @@ from accountant.audit.report import (
     TradeoffCurve,
     two_sample_bound,
 )
-from accountant.audit.two_sample import (
-    CONFIDENCE,
-    Threshold,
-)
+from accountant.audit.two_sample import CONFIDENCE, Threshold
 from accountant.errors import DomainError, UnsupportedError
 from accountant.mechanisms.base import Mechanism
 from accountant.search import narrow

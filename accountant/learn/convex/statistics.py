@@ -298,11 +298,7 @@ def _regression_data(
 
 
 def _noisy_statistics(
-    fit: Fit,
-    rows: FloatArray,
-    labels: FloatArray,
-    bounds: tuple[float, float],
-    multiplier: float,
+    fit: Fit, rows: FloatArray, labels: FloatArray, bounds: tuple[float, float], multiplier: float
 ) -> tuple[FloatArray, FloatArray, float]:
     """Release Xᵀ X / R² and Xᵀ y / (R B), each moved by at most one, as one Gaussian mechanism.
 
