@@ -36,9 +36,6 @@ from accountant.noise import Grid
 
 MAX_DIMENSION = 2  # A grid, and rejection, cost too much beyond.
 HELD = 2**23  # Losses held at a time: affects memory only.
-POINTS = checks.Argument(
-    "points", "an integer in [2, 1e6]", lambda x: (x >= 2) & (x <= 10**6), "Along each axis"
-)
 # The range of one record's loss is this many units: sums of integers are exact (V14).
 UNITS = 2**30
 CELLS = 2**40  # The interval of a quantile has this many equal cells: the draw is one of them.
@@ -172,7 +169,7 @@ def exponential_mechanism(
     reach = checks.number(BOUND.renamed("radius"), radius)
     d = fit.rows.shape[1]
     require_few_columns(d, fit.loss)
-    axis = np.linspace(-reach, reach, checks.whole(POINTS, points))
+    axis = np.linspace(-reach, reach, checks.integer("points", points, 2, 10**6))
     grid = np.stack(np.meshgrid(*[axis] * d, indexing="ij"), axis=-1).reshape(-1, d)
     grid = grid[(grid**2).sum(axis=1) <= reach**2]
     if not len(grid):

@@ -18,7 +18,7 @@ from accountant.learn.generation.domain import Domain, as_domain
 from accountant.learn.generation.networks import Generator, GeneratorSynthesis, dense_layers
 from accountant.learn.models.network import LogisticLoss, Network
 from accountant.learn.optimizers import Adam
-from accountant.learn.pate.aggregation import GNMax, VoteStream
+from accountant.learn.pate import GNMax, VoteStream
 from accountant.learn.pate.ensemble import assign_shards
 from accountant.learn.selection.noisy_max import Generator as Randomness
 from accountant.learn.selection.noisy_max import generator_of

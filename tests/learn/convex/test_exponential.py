@@ -10,7 +10,6 @@ from scipy.special import ndtr, ndtri
 
 from accountant.errors import DomainError
 from accountant.learn.convex import posterior as gibbs
-from accountant.learn.convex.dominating import normal_profile
 from accountant.learn.convex.fit import NoiseSource
 from accountant.learn.convex.losses import BoundedPoisson, Huber, HuberHinge, Logistic, Softmax
 from accountant.learn.convex.posterior import (
@@ -23,6 +22,7 @@ from accountant.learn.convex.posterior import (
 from accountant.learn.convex.rows import PublicRisk, RegularizedRisk, clip_rows
 from accountant.learn.convex.solvers import minimize
 from accountant.mechanisms.stated_guarantees import PureDP
+from support.published_objectives import normal_profile
 
 RNG = np.random.default_rng(4)
 X = clip_rows(RNG.normal(size=(60, 3)), 1.0)

@@ -13,7 +13,6 @@ from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.convex import bolt_on
 from accountant.learn.convex import perturbation as output
 from accountant.learn.convex.bolt_on import bolt_on_sgd, permutation_sgd_sensitivity
-from accountant.learn.convex.dominating import normal_profile
 from accountant.learn.convex.gradient import last_iterate_mu, noisy_gradient_descent
 from accountant.learn.convex.losses import Huber, HuberHinge, Logistic
 from accountant.learn.convex.perturbation import (
@@ -25,6 +24,7 @@ from accountant.learn.convex.rows import clip_rows, project
 from accountant.learn.convex.solvers import RegularizedRisk, minimize
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import PureDP
+from support.published_objectives import normal_profile
 
 RNG = np.random.default_rng(4)
 X = clip_rows(RNG.normal(size=(60, 3)), 1.0)

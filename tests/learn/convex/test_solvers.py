@@ -9,12 +9,12 @@ from scipy import stats
 
 from accountant.errors import DomainError
 from accountant.learn.convex import rows as exact_gradients
-from accountant.learn.convex.dominating import normal_profile
 from accountant.learn.convex.fit import FINE_BITS, NoiseSource, rounded_shift
 from accountant.learn.convex.losses import BoundedPoisson, Huber, HuberHinge, Logistic, Softmax
 from accountant.learn.convex.perturbation import perturb_objective, perturb_output
 from accountant.learn.convex.rows import clip_rows, sum_by_blocks
 from accountant.learn.convex.solvers import RegularizedRisk, minimize
+from support.published_objectives import normal_profile
 
 LOSSES = [Logistic(), HuberHinge(0.1), Huber(0.8), BoundedPoisson(1.0, 4.0), Softmax(4)]
 

@@ -23,7 +23,8 @@ from accountant.learn import local as responses
 from accountant.learn import plan, release, validation
 from accountant.learn.clipping import Rule
 from accountant.learn.convex.losses import HuberHinge
-from accountant.learn.pate import aggregation, ensemble
+from accountant.learn.pate import ensemble
+from accountant.learn.pate import votes as aggregation
 from accountant.learn.result import Averaging
 from accountant.ledger import evaluation, exact_sums, odometer
 from accountant.ledger.budget import Budget
