@@ -18,8 +18,8 @@ import numpy as np
 import accountant.learn.run as run_module
 from accountant.audit.recorded import Diverged, Entry, Script
 from accountant.learn import blocks as aggregate
-from accountant.learn import correlated
 from accountant.learn import local as bounded
+from accountant.learn import release as correlated
 from accountant.learn.convex import fit as convex_noise
 from accountant.learn.generation import pate_gan
 from accountant.learn.pate import aggregation, ensemble

@@ -21,7 +21,7 @@ import numpy as np
 from accountant.audit.recorded import Diverged, is_same
 from accountant.audit.replay import frozen
 from accountant.learn import blocks as aggregate
-from accountant.learn import correlated
+from accountant.learn import release as correlated
 from accountant.learn.convex import fit, statistics
 from accountant.learn.generation.domain import Domain
 from accountant.learn.models.base import Totals
