@@ -19,8 +19,7 @@ from linear_data import adult
 
 from accountant.learn.convex.bolt_on import bolt_on_sgd
 from accountant.learn.convex.gradient import noisy_gradient_descent
-from accountant.learn.convex.objective import perturb_objective
-from accountant.learn.convex.output import perturb_output
+from accountant.learn.convex.perturbation import perturb_objective, perturb_output
 
 try:
     from diffprivlib.models import LogisticRegression as PeerRegression

@@ -14,8 +14,8 @@ from linear_data import adult, breast_cancer, diabetes, digits
 from sklearn.linear_model import LogisticRegression
 
 from accountant.learn.convex.losses import Softmax
-from accountant.learn.convex.objective import perturb_objective
-from accountant.learn.convex.regression import ada_ssp
+from accountant.learn.convex.perturbation import perturb_objective
+from accountant.learn.convex.statistics import ada_ssp
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 8.0)
 

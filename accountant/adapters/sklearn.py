@@ -37,8 +37,8 @@ from accountant.adapters._sklearn_search import DPSearch
 from accountant.adapters._sklearn_trained import DPMLPClassifier, DPSGDClassifier
 from accountant.learn.convex.fit import MOST_RECORDS
 from accountant.learn.convex.losses import HuberHinge, Logistic, Softmax
-from accountant.learn.convex.objective import perturb_objective
-from accountant.learn.convex.regression import ada_ssp, private_ridge
+from accountant.learn.convex.perturbation import perturb_objective
+from accountant.learn.convex.statistics import ada_ssp, private_ridge
 from accountant.learn.validation import numbers
 
 __all__ = [

@@ -5,8 +5,12 @@ many canaries (``one_run``), by the exact masses of the outputs (``density``), o
 trainer (``trainer``, ``canaries``). ``shipped`` audits this package's own releases.
 """
 
-from accountant.audit.density import audit_masses, cell_masses
-from accountant.audit.mechanism import audit_mechanism, audit_observations
+from accountant.audit.mechanism import (
+    audit_masses,
+    audit_mechanism,
+    audit_observations,
+    cell_masses,
+)
 from accountant.audit.one_run import (
     Guesses,
     count_guesses,
@@ -14,7 +18,9 @@ from accountant.audit.one_run import (
     one_run_mu,
     one_run_p_value,
 )
-from accountant.audit.replay import Finding, Releases, ReplayReport, audit_replay
+from accountant.audit.recorded import Finding, ReplayReport
+from accountant.audit.releases import Releases
+from accountant.audit.replay import audit_replay
 from accountant.audit.report import AuditReport
 from accountant.audit.trainer import audit_trainer
 from accountant.audit.two_sample import ErrorRates, epsilon_lower_bound, error_rates, mu_lower_bound

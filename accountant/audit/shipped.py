@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import special
 
-from accountant.audit.density import audit_masses, cell_masses
-from accountant.audit.mechanism import audit_mechanism, audit_observations
+from accountant.audit.mechanism import (
+    audit_masses,
+    audit_mechanism,
+    audit_observations,
+    cell_masses,
+)
 from accountant.audit.report import AuditReport
 from accountant.audit.trainer import audit_trainer
 from accountant.calibration import calibrate_sigma
 from accountant.learn.clipping import AdaptiveQuantile, ClippingLike, PerLayer, Rule
-from accountant.learn.convex import output
+from accountant.learn.convex import perturbation as output
 from accountant.learn.convex.fit import Fit
 from accountant.learn.convex.losses import Logistic
 from accountant.learn.convex.mechanism import ObjectivePerturbation
-from accountant.learn.convex.moments import private_quantile
+from accountant.learn.convex.posterior import private_quantile
 from accountant.learn.local import KaryResponse, randomize_laplace
 from accountant.learn.models import LogisticRegression, MultilayerPerceptron
 from accountant.learn.pate import GNMax
@@ -27,84 +33,95 @@ from accountant.learn.plan import Batches, Noise
 from accountant.learn.release import Privatiser
 from accountant.learn.selection import report_noisy_max
 from accountant.learn.validation import silence
+from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.discrete import DiscreteGaussianVector
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.noise import SecureGenerator
 from accountant.relations import NeighbouringRelation
 
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
-# Whole runs are audited with these, where nothing else is said.
-FULL = Batches(steps=4, sampler="full")
-QUIET = Noise(2.0)
 
 
-def dp_sgd_release(noise: str, n: int, seed: int | None, delta: float, sure: float) -> AuditReport:
+@dataclass(frozen=True)
+class Sampling:
+    """How much an audit by sampling observes under each data set, and at what it compares."""
+
+    observations: int
+    seed: int | None
+    delta: float
+    confidence: float
+
+    @property
+    def canaries(self) -> int:
+        """How many canaries a whole run has."""
+        return max(64, 2 * self.observations // 5)
+
+    @property
+    def calls(self) -> int:
+        """How often a release is called that is slow."""
+        return max(100, self.observations // 20)
+
+    def pure(self, scores: Sequence[object], claimed: Mechanism | float, name: str) -> AuditReport:
+        """Audit a pure claim by the scores under the two data sets."""
+        return audit_observations(
+            *scores, claimed=claimed, delta=0.0, confidence=self.confidence, name=name
+        )
+
+
+def dp_sgd_release(noise: str, how: Sampling) -> AuditReport:
     """Audit the release of DP-SGD's noisy sums, with one canary for each coordinate."""
-    sigma, norm = 1.0, 0.5
+    sigma, norm, n = 1.0, 0.5, how.observations
     privatiser = Privatiser(LogisticRegression(n, bias=False), noise, sigma, 100.0)
-    generator = SecureGenerator(seed)
+    generator = SecureGenerator(how.seed)
     exact = noise == "gaussian"
     return audit_mechanism(
         lambda values: privatiser.release(values, Rule((norm,)), generator)[0],
         norm,
-        claimed=Gaussian(sigma) if exact else DiscreteGaussianVector(sigma).epsilon(delta),
-        delta=delta,
+        claimed=Gaussian(sigma) if exact else DiscreteGaussianVector(sigma).epsilon(how.delta),
+        delta=how.delta,
         observations=n,
-        confidence=sure,
+        confidence=how.confidence,
         vectorized=True,
         name=f"DP-SGD, one release, {noise.replace('_', ' ')} noise",
     )
 
 
 def dp_sgd_run(
-    kind: str,
-    n: int,
-    seed: int | None,
-    delta: float,
-    sure: float,
-    batches: Batches = FULL,
-    noise: Noise = QUIET,
-    clipping_norm: ClippingLike = 1.0,
+    kind: str, how: Sampling, clipping_norm: ClippingLike = 1.0, *, poisson: bool = False
 ) -> AuditReport:
-    """Audit a whole run of DP-SGD from inside."""
+    """Audit a whole run of DP-SGD from inside: of four full batches, or under Poisson sampling."""
     public = np.random.default_rng(0)
     x = public.standard_normal((120, 3))
+    sampled = Batches((len(x) + how.canaries) / 4, steps=20)
     return audit_trainer(
         MultilayerPerceptron((3, 4, 2)),
         x,
         (x[:, 0] > 0).astype(int),
-        batches=batches,
-        noise=noise,
+        batches=sampled if poisson else Batches(steps=4, sampler="full"),
+        noise=Noise(1.0 if poisson else 2.0),
         clipping_norm=clipping_norm,
-        delta=delta,
-        canaries=max(64, 2 * n // 5),
-        confidence=sure,
-        rng=seed,
+        delta=how.delta,
+        canaries=how.canaries,
+        confidence=how.confidence,
+        rng=how.seed,
         name=f"DP-SGD, whole run, {kind}",
     )
 
 
-def poisson_run(n: int, seed: int | None, delta: float, sure: float) -> AuditReport:
-    """Audit a whole run under Poisson sampling."""
-    canaries = max(64, 2 * n // 5)
-    batches = Batches((120 + canaries) / 4, steps=20)
-    return dp_sgd_run("Poisson sampling", n, seed, delta, sure, batches, Noise(1.0))
-
-
-def output_perturbation(n: int, seed: int | None, delta: float, sure: float) -> AuditReport:
+def output_perturbation(how: Sampling) -> AuditReport:
     """Audit output perturbation under replace-one, from two exact minima."""
     # One record of label ±1 and a hinge loss whose slope is 1 at the minimum: they are ±1/λ.
     lam, epsilon = 10.0, 1.0
     distance = output.minimum_sensitivity(slope=1.0, regularization=lam, relation=REPLACE_ONE)
-    fit = Fit("audit of output perturbation", epsilon, delta, None, seed)
+    fit = Fit("audit of output perturbation", epsilon, how.delta, None, how.seed)
     return audit_mechanism(
         lambda minima: output.add_noise(fit, minima, distance, REPLACE_ONE).value,
         1.0 / lam,
         baseline=-1.0 / lam,
-        claimed=Gaussian(calibrate_sigma(epsilon, delta)),
-        delta=delta,
-        observations=n,
-        confidence=sure,
+        claimed=Gaussian(calibrate_sigma(epsilon, how.delta)),
+        delta=how.delta,
+        observations=how.observations,
+        confidence=how.confidence,
         vectorized=True,
         name="output perturbation, replace-one",
     )
@@ -132,70 +149,51 @@ def objective_perturbation(delta: float) -> AuditReport:
     )
 
 
-def k_ary_response(n: int, seed: int | None, sure: float) -> AuditReport:
+def k_ary_response(how: Sampling) -> AuditReport:
     """Audit k-ary randomised response."""
-    generator = SecureGenerator(seed)
-    mechanism = KaryResponse(1.0, 10)
+    generator, mechanism = SecureGenerator(how.seed), KaryResponse(1.0, 10)
+    users = np.ones(how.observations, int)
     with silence():  # of the seed, which an audit may have
-        reports = [mechanism.randomize(np.full(n, value), rng=generator) for value in (1, 0)]
+        reports = [mechanism.randomize(value * users, rng=generator) for value in (1, 0)]
     scores = [(r == 0).astype(float) - (r == 1) for r in reports]
-    return audit_observations(
-        *scores, claimed=1.0, delta=0.0, confidence=sure, name="randomised response, k = 10"
-    )
+    return how.pure(scores, 1.0, "randomised response, k = 10")
 
 
-def local_laplace(n: int, seed: int | None, sure: float) -> AuditReport:
+def local_laplace(how: Sampling) -> AuditReport:
     """Audit local reports with Laplace noise."""
-    generator = SecureGenerator(seed)
+    generator, users = SecureGenerator(how.seed), np.ones(how.observations)
     scores = [
-        randomize_laplace(np.full(n, value), (0.0, 1.0), 1.0, rng=generator).values
+        randomize_laplace(value * users, (0.0, 1.0), 1.0, rng=generator).values
         for value in (0.0, 1.0)
     ]
-    return audit_observations(
-        *scores, claimed=1.0, delta=0.0, confidence=sure, name="local reports, Laplace noise"
-    )
+    return how.pure(scores, 1.0, "local reports, Laplace noise")
 
 
-def noisy_maximum(n: int, seed: int | None, sure: float) -> AuditReport:
+def noisy_maximum(how: Sampling) -> AuditReport:
     """Audit the noisy maximum at its worst case: one score rises and all others fall."""
-    generator = SecureGenerator(seed)
-    claim = report_noisy_max([0.0, 0.0], 1.0, noise="exponential", rng=generator).mechanism
+    draw = partial(report_noisy_max, noise="exponential", rng=SecureGenerator(how.seed))
+    claim = draw([0.0, 0.0], 1.0).mechanism
     scores = [
-        np.array(
-            [
-                report_noisy_max(values, 1.0, noise="exponential", rng=generator).index == 1
-                for _ in range(max(100, n // 20))  # calls are slow
-            ]
-        )
+        np.array([draw(values, 1.0).index == 1 for _ in range(how.calls)])
         for values in ([0.0, 1.0, 0.0], [-1.0, 2.0, -1.0])
     ]
-    return audit_observations(
-        *scores, claimed=claim, delta=0.0, confidence=sure, name="noisy maximum, exponential noise"
-    )
+    return how.pure(scores, claim, "noisy maximum, exponential noise")
 
 
-def private_median(n: int, seed: int | None, sure: float) -> AuditReport:
+def private_median(how: Sampling) -> AuditReport:
     """Audit the private median of three values, one of which is present or absent."""
-    seeds = SecureGenerator(seed).words(2 * max(100, n // 20)).tolist()
+    seeds = SecureGenerator(how.seed).words(2 * how.calls).tolist()
+    draw = partial(private_quantile, quantile=0.5, epsilon=2.0, lower=-1.0, upper=1.0)
     scores = [
         np.array(
             [
-                private_quantile(
-                    np.array(values),
-                    0.5,
-                    epsilon=2.0,
-                    lower=-1.0,
-                    upper=1.0,
-                    rng=None if seed is None else word,
-                ).value.ravel()[0]
-                for word in words
+                float(draw(np.array(values), rng=None if how.seed is None else w).value[0])
+                for w in words
             ]
         )
         for values, words in (([0.0, 0.0], seeds[::2]), ([0.0, 0.0, 1.0], seeds[1::2]))
     ]
-    return audit_observations(
-        *scores, claimed=2.0, delta=0.0, confidence=sure, name="private median"
-    )
+    return how.pure(scores, 2.0, "private median")
 
 
 def two_class_vote(delta: float) -> AuditReport:
@@ -206,32 +204,23 @@ def two_class_vote(delta: float) -> AuditReport:
     reports = []
     for gap in range(-20, 21):
         # One record moves a vote, and the margin by two.
-        p, q = (
-            [special.ndtr(margin / scale), special.ndtr(-margin / scale)]
-            for margin in (gap + 2, gap)
-        )
+        p, q = (special.ndtr([x / scale, -x / scale]) for x in (gap + 2, gap))
         reports.append(audit_masses(p, q, claimed=claimed, delta=delta, name="GNMax, two classes"))
     return max(reports, key=lambda report: report.epsilon_lower)
 
 
-Audit = Callable[[int, "int | None", float, float], "AuditReport"]
-
-AUDITS: dict[str, Audit] = {
-    "release": lambda n, seed, d, c: dp_sgd_release("gaussian", n, seed, d, c),
-    "discrete": lambda n, seed, d, c: dp_sgd_release("discrete_gaussian", n, seed, d, c),
-    "full": lambda n, seed, d, c: dp_sgd_run("full batches", n, seed, d, c),
-    "poisson": poisson_run,
-    "per-layer": lambda n, seed, d, c: dp_sgd_run(
-        "per-layer clipping", n, seed, d, c, clipping_norm=PerLayer(1.0)
-    ),
-    "adaptive": lambda n, seed, d, c: dp_sgd_run(
-        "adaptive clipping", n, seed, d, c, clipping_norm=AdaptiveQuantile(1.0)
-    ),
+AUDITS: dict[str, Callable[[Sampling], AuditReport]] = {
+    "release": partial(dp_sgd_release, "gaussian"),
+    "discrete": partial(dp_sgd_release, "discrete_gaussian"),
+    "full": partial(dp_sgd_run, "full batches"),
+    "poisson": partial(dp_sgd_run, "Poisson sampling", poisson=True),
+    "per-layer": partial(dp_sgd_run, "per-layer clipping", clipping_norm=PerLayer(1.0)),
+    "adaptive": partial(dp_sgd_run, "adaptive clipping", clipping_norm=AdaptiveQuantile(1.0)),
     "output": output_perturbation,
-    "response": lambda n, seed, d, c: k_ary_response(n, seed, c),
-    "laplace": lambda n, seed, d, c: local_laplace(n, seed, c),
-    "maximum": lambda n, seed, d, c: noisy_maximum(n, seed, c),
-    "median": lambda n, seed, d, c: private_median(n, seed, c),
+    "response": k_ary_response,
+    "laplace": local_laplace,
+    "maximum": noisy_maximum,
+    "median": private_median,
 }
 EXACT: dict[str, Callable[[float], AuditReport]] = {
     "objective": objective_perturbation,
@@ -274,8 +263,5 @@ def self_audit(
     """
     chosen = names or (*AUDITS, *EXACT)
     random = [name for name in chosen if name in AUDITS]
-    sure = 1.0 - (1.0 - confidence) / max(1, len(random))
-    return [
-        AUDITS[name](observations, seed, delta, sure) if name in AUDITS else EXACT[name](delta)
-        for name in chosen
-    ]
+    how = Sampling(observations, seed, delta, 1.0 - (1.0 - confidence) / max(1, len(random)))
+    return [AUDITS[name](how) if name in AUDITS else EXACT[name](delta) for name in chosen]

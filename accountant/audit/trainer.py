@@ -14,16 +14,14 @@ from numpy.typing import NDArray
 from accountant import checks
 from accountant._basics.arrays import FloatArray
 from accountant.audit.canaries import CanaryModel, Recorder
-from accountant.audit.confidence import CONFIDENCE, whole
-from accountant.audit.family import NoiseFamily
 from accountant.audit.one_run import best_of, count_guesses, one_run_epsilon, refutes_curve
-from accountant.audit.report import AuditReport, Observations
+from accountant.audit.report import AuditReport, NoiseFamily, Observations, two_sample_bound
 from accountant.audit.two_sample import (
+    CONFIDENCE,
     Objective,
     Threshold,
     best_threshold,
     epsilon_from_rates,
-    error_rates,
     mu_from_rates,
 )
 from accountant.errors import DomainError
@@ -154,24 +152,17 @@ def _two_sample(
     threshold: Threshold,
 ) -> tuple[float, Any, str]:
     by_curve = kind == "two-sample" and family is not None
-    goal = mu_from_rates if by_curve else partial(epsilon_from_rates, delta=delta)
     if threshold == "simulated":
         threshold = "split"
         if family is not None:
             sizes = (observed.without.size, observed.with_canary.size)
+            goal = mu_from_rates if by_curve else partial(epsilon_from_rates, delta=delta)
             threshold = ("split", _simulated_threshold(family, sizes, confidence, goal))
-    rates = error_rates(
-        observed.without,
-        observed.with_canary,
-        confidence=confidence,
-        threshold=threshold,
-        objective=goal,
-        direction=DIRECTION,
-    )
-    if by_curve and family is not None:
-        return family.epsilon_lower(rates, delta), rates, "trade-off curve, Theorem A10"
-    lower = max(epsilon_from_rates(rate.fpr, rate.fnr, delta) for rate in rates)
-    return lower, rates, "Clopper-Pearson, Theorem A10"
+    lower, rates = two_sample_bound(
+        observed.without, observed.with_canary, family if by_curve else None, delta,
+        confidence=confidence, threshold=threshold, direction=DIRECTION,
+    )  # fmt: skip
+    return lower, rates, f"{'trade-off curve' if by_curve else 'Clopper-Pearson'}, Theorem A10"
 
 
 def _simulated_threshold(
@@ -231,7 +222,7 @@ def run_with_canaries(
 ) -> CanaryRun:
     """Train once with canaries and return their scores; arguments as :func:`audit_trainer`."""
     # An audit needs canaries inside and outside; with 64 coins it has both.
-    count = whole("canaries", canaries, 64, 2**23, "Each adds a coordinate to the model")
+    count = checks.integer("canaries", canaries, 64, 2**23, advice="Each adds a coordinate")
     if "checkpoint" in settings or "ledger" in settings:
         raise DomainError("an audit trains on its own; leave out checkpoint and ledger")
     generator = SecureGenerator(rng)

@@ -1,9 +1,9 @@
-"""Lower bounds on ε from observations under two neighbouring data sets."""
+"""Lower bounds on ε from observations under two neighbouring data sets, and exact tails."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -12,9 +12,102 @@ from scipy import special
 
 from accountant import checks
 from accountant._basics.arrays import FloatArray
+from accountant._basics.rounding import U
 from accountant.analyses.gdp import gdp_epsilon_bounds
-from accountant.audit.confidence import CONFIDENCE, clopper_pearson_upper
+from accountant.checks import Argument
 from accountant.errors import ArgumentTypeError, DomainError
+
+CONFIDENCE = Argument(
+    "confidence",
+    "a probability in [0.5, 1)",
+    lambda x: (x >= 0.5) & (x < 1.0),
+    "An honest mechanism is flagged with probability at most 1 - confidence",
+)
+ERROR = Argument(
+    "error",
+    "a probability in (0, 1)",
+    lambda x: (x > 0.0) & (x < 1.0),
+    "It is the probability with which the bound may fail",
+)
+# The incomplete beta function and its quantile lose far less than this share: a test measures them
+# against 50 digits.
+OUTWARD = 1e-9
+# More than were ever observed; far above, the incomplete beta function loses those digits.
+MOST_TRIALS = 2**40
+
+
+def clopper_pearson_upper(successes: int, trials: int, error: float) -> float:
+    """Return an upper confidence bound on a probability (Clopper and Pearson 1934).
+
+    Parameters
+    ----------
+    successes, trials : int
+        ``successes`` of ``trials`` independent trials.
+    error : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        In (0, 1].
+
+    Notes
+    -----
+    *Guarantee.* The bound is below the true probability with probability at most ``error``, for
+    every true probability (docs/theorems_audit.md, Theorem A1).
+
+    Examples
+    --------
+    >>> clopper_pearson_upper(0, 100, 0.05) >= 1 - 0.05 ** (1 / 100)
+    True
+    """
+    n = checks.integer("trials", trials, 1, MOST_TRIALS)
+    k = checks.integer("successes", successes, 0, n)
+    share = checks.number(ERROR, error)
+    if k == n:
+        return 1.0
+    return min(1.0, float(special.betainccinv(k + 1.0, float(n - k), share)) * (1.0 + OUTWARD))
+
+
+def binomial_tail(at_least: int, trials: int, probability: float) -> float:
+    """Return an upper bound on P{Bin(trials, probability) >= at_least}."""
+    if at_least <= 0:
+        return 1.0
+    if at_least > trials or probability <= 0.0:
+        return 0.0
+    tail = float(special.betainc(float(at_least), trials - at_least + 1.0, min(1.0, probability)))
+    return min(1.0, tail * (1.0 + OUTWARD) + 1e-300)
+
+
+def binomial_mode(trials: int, probability: float) -> float:
+    """Return an upper bound on the largest probability of one outcome of a binomial variable."""
+    return float(binomial_modes(np.array([float(trials)]), probability, trials, trials)[0])
+
+
+def binomial_modes(
+    trials: FloatArray, probability: float, most: int, most_failures: int
+) -> FloatArray:
+    """Bound the largest probability of an outcome, with ``most`` successes at most, or failures.
+
+    For each number of ``trials``, none of them above the sum of the two.
+    """
+    # Probabilities rise up to the mode and fall beyond it.
+    mode = np.minimum(np.floor((trials + 1.0) * probability), trials)
+    j = np.maximum(np.minimum(mode, most), trials - most_failures)
+    terms = np.array(
+        [
+            special.gammaln(trials + 1.0),
+            -special.gammaln(j + 1.0),
+            -special.gammaln(trials - j + 1.0),
+            special.xlogy(j, probability),
+            special.xlog1py(trials - j, -probability),
+        ]
+    )
+    # Trusted to 8 roundings each; as much again for where rounding moved j beside the mode.
+    error = 16.0 * U * np.abs(terms).sum(axis=0)
+    bounds = np.exp(terms.sum(axis=0) + error) * (1.0 + OUTWARD)
+    return np.asarray(np.minimum(bounds, 1.0))
+
 
 Objective: TypeAlias = Callable[[float, float], float]
 Threshold: TypeAlias = "str | float | tuple[str | float, ...]"
@@ -181,15 +274,10 @@ def epsilon_lower_bound(
     True
     """
     target = checks.number(checks.DELTA, delta)
-
     rates = error_rates(
-        without,
-        with_canary,
-        confidence=confidence,
-        threshold=threshold,
+        without, with_canary, confidence=confidence, threshold=threshold, direction=direction,
         objective=partial(epsilon_from_rates, delta=target),
-        direction=direction,
-    )
+    )  # fmt: skip
     return max(epsilon_from_rates(r.fpr, r.fnr, target) for r in rates)
 
 
@@ -238,16 +326,17 @@ def _scores(name: str, value: object) -> FloatArray:
 
 
 def _counted(x: FloatArray, y: FloatArray, cut: float, error: float, way: float) -> ErrorRates:
-    alarms, misses = int((way * x > way * cut).sum()), int((way * y <= way * cut).sum())
-    return _rate(
-        clopper_pearson_upper(alarms, x.size, error),
-        clopper_pearson_upper(misses, y.size, error),
-        cut,
-        way,
-    )
+    alarms = int((way * x > way * cut).sum())
+    return _bounded(alarms, x.size, way * y, cut, error, way)
 
 
-def _rate(fpr: float, fnr: float, cut: float, way: float) -> ErrorRates:
+def _bounded(
+    alarms: int, n: int, y: FloatArray, cut: float, error: float, way: float
+) -> ErrorRates:
+    """Bound the rates of a test with ``alarms`` of ``n``; ``y`` is multiplied by ``way``."""
+    misses = int((y <= way * cut).sum())
+    fpr = clopper_pearson_upper(alarms, n, error)
+    fnr = clopper_pearson_upper(misses, y.size, error)
     return ErrorRates(fpr, fnr, cut, "higher" if way > 0.0 else "lower")
 
 
@@ -257,22 +346,19 @@ def _candidates(n: int, count: int) -> list[int]:
     return sorted({int(k) for k in np.rint(np.concatenate([half, n + 1 - half]))})
 
 
-class _Best(NamedTuple):
-    """What a threshold reaches: at a hundredth of the error before at all of it."""
-
-    strictly: bool
-    value: float
-    threshold: float
-
-
 def best_threshold(x: FloatArray, y: FloatArray, error: float, objective: Objective) -> float:
     """Return the threshold of two samples at which ``objective`` of the bounded rates is best."""
-    return _best(x, y, error, objective).threshold
+    return _best(x, y, error, objective)[2]
 
 
-def _best(x: FloatArray, y: FloatArray, error: float, objective: Objective) -> _Best:
+def _best(
+    x: FloatArray, y: FloatArray, error: float, objective: Objective
+) -> tuple[bool, float, float]:
+    """Return whether a hundredth of the error is enough, the best value, and its threshold."""
     # Both samples give thresholds: the best test may cut in a tail where the other has nothing.
-    cuts = np.unique(np.concatenate([_order_statistics(v, CANDIDATES) for v in (x, y)]))
+    cuts = np.unique(
+        np.concatenate([np.sort(v)[np.array(_candidates(v.size, CANDIDATES)) - 1] for v in (x, y)])
+    )
     low, high = np.sort(x), np.sort(y)
     alarms = x.size - np.searchsorted(low, cuts, side="right")
     misses = np.searchsorted(high, cuts, side="right")
@@ -288,30 +374,13 @@ def _best(x: FloatArray, y: FloatArray, error: float, objective: Objective) -> _
                 best, chosen = value, cut
         if best > 0.0:
             break
-    return _Best(best > 0.0 and share < error, best, chosen)
-
-
-def _order_statistics(v: FloatArray, count: int) -> FloatArray:
-    ranks = np.array(_candidates(v.size, count))
-    return np.asarray(np.sort(v)[ranks - 1])
+    return best > 0.0 and share < error, best, chosen
 
 
 def _by_ranks(x: FloatArray, y: FloatArray, error: float, way: float) -> tuple[ErrorRates, ...]:
     """Cut at the k-th most suspect of ``x``: its rate has a beta law, whatever that of x (A3)."""
-    x, y = way * x, way * y
-    ranks: Sequence[int] = _candidates(x.size, RANKS)
-    share = error / len(ranks)
-    descending = np.sort(x)[::-1]
-    rates = []
-    for k in ranks:
-        cut = float(descending[k - 1])
-        misses = int((y <= cut).sum())
-        rates.append(
-            _rate(
-                clopper_pearson_upper(k - 1, x.size, share),
-                clopper_pearson_upper(misses, y.size, share),
-                way * cut,
-                way,
-            )
-        )
-    return tuple(rates)
+    ranks = _candidates(x.size, RANKS)
+    share, rising = error / len(ranks), np.sort(way * x)
+    return tuple(
+        _bounded(k - 1, x.size, way * y, way * float(rising[-k]), share, way) for k in ranks
+    )

@@ -32,8 +32,8 @@ from accountant._basics.arrays import Array
 from accountant.checks import Argument
 from accountant.errors import AccountantError, ArgumentTypeError, DomainError
 from accountant.learn.clipping import AdaptiveQuantile, Clipping
-from accountant.learn.correlated import ClassBatches
 from accountant.learn.plan import Plan
+from accountant.learn.release import ClassBatches
 from accountant.matrix import NoiseStream
 
 EVERY = Argument("every", "an integer >= 1", lambda x: x >= 1, "It counts steps")

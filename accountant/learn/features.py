@@ -18,7 +18,7 @@ from accountant import checks
 from accountant._basics.arrays import Array, FloatArray
 from accountant._core import training
 from accountant.errors import DomainError, UnsupportedError
-from accountant.learn.probes import each_row, public_rows, rearranged, same_bits
+from accountant.learn.models.base import each_row, public_rows, rearranged, same_bits
 from accountant.learn.validation import features
 from accountant.noise.generator import THREADS
 

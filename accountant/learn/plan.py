@@ -22,8 +22,13 @@ from accountant.learn.account import (
     unaffordable,
 )
 from accountant.learn.clipping import Clipping
-from accountant.learn.correlated import classes_for, noise_kind, require_constant
-from accountant.learn.release import MOST_RECORDS, batch_cap
+from accountant.learn.release import (
+    MOST_RECORDS,
+    batch_cap,
+    classes_for,
+    noise_kind,
+    require_constant,
+)
 from accountant.ledger import Accountant
 from accountant.matrix import Strategy
 from accountant.mechanisms.base import Mechanism

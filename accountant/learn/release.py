@@ -1,33 +1,60 @@
 """The release of a private sum: its sensitivity, rounding to a grid, and noise.
 
 One record's effect on a computed sum is bounded with clipping and every rounding: Theorems T2 to T5
-of docs/theorems_training.md, whose names are used here.
+of docs/theorems_training.md, whose names are used here. A strategy of :mod:`accountant.matrix`
+correlates the noise of the steps: every record draws a class once; step t uses records of class t
+modulo the number of classes, all of them ("cyclic") or a Poisson sample ("poisson").
+docs/theorems_matrix.md, Theorems X4 and X5.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 
 import numpy as np
+from numpy.typing import NDArray
 
+from accountant import checks
 from accountant._basics.arrays import Array, FloatArray
 from accountant._basics.rounding import U
 from accountant.errors import DomainError, UnsupportedError
-from accountant.learn import probes
-from accountant.learn.clipping import AdaptiveQuantile, Rule
-from accountant.learn.models.base import BLOCK_ROWS, Model, Totals
-from accountant.learn.validation import fingerprint
+from accountant.learn.clipping import AdaptiveQuantile, Clipping, Rule
+from accountant.learn.models.base import BLOCK_ROWS, Model
+from accountant.matrix import Strategy
+from accountant.matrix.toeplitz import REACH
 from accountant.noise import Grid, SecureGenerator
-from accountant.noise.generator import LARGEST_DISCRETE_SCALE, LARGEST_SCALE
+from accountant.noise.generator import LARGEST_DISCRETE_SCALE, LARGEST_EXACT, LARGEST_SCALE
 from accountant.search import narrow
 
-# A function is recognised by its values on features of these sizes: a threshold may lie far out.
-SIZES = (1.0, 2.0**5, 2.0**10, 2.0**20)
+
+class Release(ABC):
+    """Rounds clipped sums to a grid and adds noise for their sensitivity."""
+
+    noise_multiplier: float
+
+    @abstractmethod
+    def settings(self, rule: Rule) -> tuple[Grid, float]:
+        """Return the grid and the standard deviation of the fresh noise for a rule."""
+
+    @abstractmethod
+    def add_noise(
+        self, value: FloatArray, grid: Grid, deviation: float, generator: SecureGenerator
+    ) -> tuple[FloatArray, float]:
+        """Return the noisy sum, and the largest standard deviation of its noise."""
+
+    def release(
+        self, value: FloatArray, rule: Rule, generator: SecureGenerator
+    ) -> tuple[FloatArray, float]:
+        """Return the noisy sum of the next step, and the largest deviation of its noise."""
+        if self.noise_multiplier == 0.0:
+            return value, 0.0
+        grid, deviation = self.settings(rule)
+        return self.add_noise(value, grid, deviation, generator)
 
 
-class Privatiser:
-    """Rounds clipped sums to a grid and adds noise for their sensitivity.
+class Privatiser(Release):
+    """Independent noise in every step.
 
     Parameters
     ----------
@@ -41,6 +68,12 @@ class Privatiser:
         For the error bound of the sum, where ``cap`` is left out.
     cap : int, optional
         The most records of a sum.
+
+    Notes
+    -----
+    *Guarantee.* The Gaussian mechanism with the given noise multiplier on a function whose
+    sensitivity is at most the one computed, then post-processing; for the discrete Gaussian that
+    mechanism itself (docs/theorems_training.md, Theorems T5 and T7).
     """
 
     def __init__(
@@ -70,20 +103,10 @@ class Privatiser:
             deviation = steps * grid.step
         return grid, deviation
 
-    def release(
-        self, value: FloatArray, rule: Rule, generator: SecureGenerator
+    def add_noise(
+        self, value: FloatArray, grid: Grid, deviation: float, generator: SecureGenerator
     ) -> tuple[FloatArray, float]:
-        """Return the noisy sum, and the standard deviation of its noise.
-
-        Notes
-        -----
-        *Guarantee.* The Gaussian mechanism with the given noise multiplier on a function whose
-        sensitivity is at most the one computed, then post-processing; for the discrete Gaussian
-        that mechanism itself (docs/theorems_training.md, Theorems T5 and T7).
-        """
-        if self.noise_multiplier == 0.0:
-            return value, 0.0
-        grid, deviation = self.settings(rule)
+        """Return the noisy sum, and the standard deviation of its noise."""
         if self.noise == "discrete_gaussian":
             scale = round(deviation / grid.step)
             return grid.release_discrete_gaussian(value, scale, generator), deviation
@@ -105,101 +128,6 @@ def release_fraction(
     centred = 2 * unclipped - records
     noisy = centred + float(generator.rounded_normal(1, 2.0 * clipping.count_noise)[0])
     return noisy / (2.0 * expected_batch_size) + 0.5
-
-
-def function_digest(model: Model, x_like: Array, y_like: Array) -> str:
-    """Return a digest of the model's rows, clipped sums and penalties on random public inputs.
-
-    It recognises the function whose values the noise of a run covers. The same noise on another
-    function of the data (another activation, loss or machine's rounding) would be a second
-    release, and the difference of the two would have no noise at all.
-    """
-    seen: list[Array] = []
-
-    def note(x: Array, y: Array, rows: list[Array]) -> None:
-        totals = Totals(np.zeros(model.size))
-        model.add_rows(x.copy(), y.copy(), None, Rule((1.0,)), totals)
-        penalty = np.asarray(model.penalty_gradient(), dtype=np.float64)
-        seen.extend(np.where(np.isnan(a), np.nan, a) for a in (*rows, totals.gradient, penalty))
-
-    _try_out(model, x_like, y_like, 1, note, SIZES)
-    return fingerprint(*seen)
-
-
-def require_row_independence(model: Model, x_like: Array, y_like: Array) -> None:
-    """Test, on random public inputs, that a row's results do not depend on the other rows.
-
-    Assumption A1 of docs/theorems_training.md. A model that looks across records, or a library
-    whose rounding does, would let one record move the gradients of all others.
-    """
-    generator = np.random.default_rng(2)
-
-    def compare(x: Array, y: Array, rows: list[Array]) -> None:
-        for order, other in probes.rearranged(generator, x):
-            stay = order >= 0
-            # Rows that gave way take targets of rows elsewhere.
-            targets = y[np.where(stay, order, generator.integers(len(y), size=len(y)))]
-            targets[order == probes.PADDING] = 0
-            try:
-                there = model.row_results(other, targets)
-            except Exception:
-                if (other == np.finfo(other.dtype).max).any():
-                    continue  # the function has no values for such features
-                raise
-            if len(rows) != len(there) or not all(
-                probes.same_bits(a[order[stay]], b[stay]) for a, b in zip(rows, there, strict=True)
-            ):
-                raise UnsupportedError(
-                    "the results of one record depend on the other records of its block: the model"
-                    " looks across records, or this machine's libraries do. Normalise records by"
-                    " themselves; or set OPENBLAS_NUM_THREADS=1 (or MKL_CBWR=COMPATIBLE) and try"
-                    " again"
-                )
-
-    _try_out(model, x_like, y_like, 0, compare)
-
-
-def _try_out(
-    model: Model,
-    x_like: Array,
-    y_like: Array,
-    seed: int,
-    use: Callable[[Array, Array, list[Array]], None],
-    sizes: tuple[float, ...] = (1.0,),
-) -> None:
-    """Hand random public blocks, of features of some sizes, and the model's results to ``use``.
-
-    The model has random parameters meanwhile. Targets on which a function of the user's raises are
-    left out, unless it raises on all of them.
-    """
-    generator = np.random.default_rng(seed)
-    drawn = probes.public_rows(generator, BLOCK_ROWS, x_like.shape[1:], model.dtype)
-    blocks = [(size * block).astype(model.dtype) for size in sizes for block in drawn]
-    targets = model.probe_targets(generator, y_like)
-    kept = model.parameters.copy()
-    failure: Exception | None = None
-    tried = False
-    try:
-        with np.errstate(all="ignore"):
-            for k in range(max(len(blocks), len(targets))):
-                scale = (0.1, 1.0)[k % 2]
-                model.parameters[:] = scale * generator.standard_normal(model.size)
-                x, y = blocks[k % len(blocks)], targets[k % len(targets)]
-                try:
-                    rows = model.row_results(x.copy(), y.copy())
-                except Exception as error:
-                    failure = error
-                    continue
-                tried = True
-                use(x, y, rows)
-    finally:
-        model.parameters[:] = kept
-    if not tried:
-        raise UnsupportedError(
-            "the model must compute gradients for random features and targets of the data's type,"
-            " on which it is tried before it sees a record; it raised an exception. Give"
-            " PerExampleModel public examples of targets"
-        ) from failure
 
 
 # A run whose number of records is a secret accepts as many as this, and pays for the rounding of
@@ -269,3 +197,194 @@ def rounded_sensitivity(rule: Rule, excess: float, grid: Grid, size: int, cap: i
         raise DomainError("noise needs a finite clipping_norm; got inf")
     grid.require_range(sensitivity * (1.0 + excess) * (cap + 1.0))
     return (sensitivity * (1.0 + excess) + grid.step * math.sqrt(size)) * OUTWARD
+
+
+KINDS = ("gaussian", "discrete_gaussian")
+
+
+def noise_kind(noise: object) -> tuple[str, Strategy | None]:
+    """Return the law of the fresh noise, and the strategy that correlates it."""
+    if isinstance(noise, Strategy):
+        return "gaussian", noise
+    if isinstance(noise, str):
+        return checks.choice("noise", noise, KINDS), None
+    raise UnsupportedError(
+        f"noise must be one of {', '.join(KINDS)}, or a strategy of accountant.matrix; got"
+        f" {noise!r:.80}"
+    )
+
+
+def classes_for(sampler: str, strategy: Strategy | None, q: float) -> int:
+    """Return the number of classes of records."""
+    if strategy is None:
+        if sampler == "cyclic":
+            raise DomainError(
+                'sampler must be "poisson" or "full" without strategy; got \'cyclic\'. Give a'
+                " strategy, such as accountant.matrix.input_perturbation(steps)"
+            )
+        return 1
+    if sampler == "full":
+        return 1
+    if not q > 0.0:
+        raise DomainError("sampling_probability must be > 0 for correlated noise; got 0")
+    if sampler == "cyclic" and q < 2.0**-40:
+        raise DomainError(
+            f"sampling_probability must be at least 2^-40 with the cyclic sampler; got {q!r}."
+            " No record would have a class that comes round"
+        )
+    return strategy.bands if sampler == "poisson" else math.ceil(1.0 / q)
+
+
+def require_constant(clipping: Clipping, strategy: Strategy | None) -> None:
+    """Refuse a clipping norm that moves: one strategy serves contributions of one bound."""
+    if strategy is not None and isinstance(clipping, AdaptiveQuantile):
+        raise UnsupportedError(
+            "clipping_norm must stay the same where noise is correlated; got AdaptiveQuantile."
+            " Give a number"
+        )
+
+
+def draw_classes(records: int, classes: int, generator: SecureGenerator) -> NDArray[np.int64]:
+    """Return the class of every record, drawn independently.
+
+    Classes need not be equally likely to the last bit: Theorem X4 takes any law.
+    """
+    words = generator.words(records) >> np.uint64(11)
+    return (words.astype(np.float64) * 2.0**-53 * classes).astype(np.int64)
+
+
+class ClassBatches:
+    """The rows of every step's batch.
+
+    Parameters
+    ----------
+    records : int
+        Number of records.
+    classes : int
+        Number of classes.
+    rate : float
+        Probability with which a record of the step's class takes part.
+    """
+
+    def __init__(self, records: int, classes: int, rate: float) -> None:
+        self.classes, self.rate = classes, rate
+        self.of = np.zeros(records, dtype=np.int64)
+        self._drawn = False
+
+    def draw(self, step: int, generator: SecureGenerator) -> NDArray[np.intp]:
+        """Return the rows of a step; the first call draws the classes."""
+        if not self._drawn:
+            self.of = draw_classes(self.of.size, self.classes, generator)
+            self._drawn = True
+        # Coins for all records: those of other classes are not looked at.
+        tossed = generator.subset(self.of.size, self.rate)
+        return np.asarray(tossed[self.of[tossed] == step % self.classes], dtype=np.intp)
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """The classes drawn: as secret as the batches."""
+        return {"classes": self.of.copy()} if self._drawn else {}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Take the classes from a state."""
+        if "classes" in state:
+            found = np.asarray(state["classes"])
+            inside = found.shape == self.of.shape and found.dtype == self.of.dtype
+            if not (inside and bool(((found >= 0) & (found < self.classes)).all())):
+                raise DomainError("classes must hold the class of every record")
+            self.of, self._drawn = found.copy(), True
+
+
+class CorrelatedPrivatiser(Release):
+    """Adds a strategy's noise to the sums.
+
+    Parameters
+    ----------
+    model : Model
+        Whose sums are released.
+    strategy : Strategy
+        How the noise is correlated.
+    noise_multiplier : float
+        Standard deviation of the fresh noise over the sensitivity of the encoding: of one
+        participation where ``sampled``, of all of them otherwise. 0 adds no noise.
+    classes : int
+        Steps from one participation to the next.
+    sampled : bool
+        Whether participations are coins, each with an account of its own.
+    cap : int
+        The most records of a sum.
+
+    Notes
+    -----
+    *Guarantee.* Theorem X5: with the releases of all other steps, the Gaussian mechanism with the
+    given noise multiplier, of every participation or of the whole run.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        strategy: Strategy,
+        noise_multiplier: float,
+        classes: int,
+        *,
+        sampled: bool,
+        cap: int,
+    ) -> None:
+        self.strategy, self.noise_multiplier = strategy, noise_multiplier
+        self.size, self.cap, self.sampled, self.classes = model.size, cap, sampled, classes
+        self.excess = relative_excess(model, cap)
+        self.stream = strategy.stream(model.size, whole=True)
+        separation = None if sampled else classes
+        self.sensitivity = float(
+            strategy.sensitivity_bounds(min_separation=separation, cyclic=True).upper
+        )
+        self.growth = strategy._noise_growth()
+        self._known: dict[Rule, tuple[Grid, float]] = {}
+
+    def settings(self, rule: Rule) -> tuple[Grid, float]:
+        """Return the grid and the standard deviation of the fresh noise."""
+        if rule not in self._known:
+            self._known[rule] = self._settings(rule)
+        return self._known[rule]
+
+    def _settings(self, rule: Rule) -> tuple[Grid, float]:
+        bound = rule.sensitivity * (1.0 + self.excess)
+        amount = self.noise_multiplier * self.sensitivity
+        least = max(
+            2.0**-20 / math.sqrt(self.size), 4.2 * amount / LARGEST_SCALE,
+            4.0 * (self.cap + 1.0) / LARGEST_EXACT,
+        )  # fmt: skip
+        grid = Grid.at_most(2.0 * least * bound)
+        one = rounded_sensitivity(rule, self.excess, grid, self.size, self.cap)
+        plain = amount * one
+        # The bound on round-off holds for up to twice the noise, and for the noise that the other
+        # data set needs for the same releases.
+        scale = 2.0 * (plain + self.sensitivity * one) / grid.step
+        shift = self.strategy.rounded_shift(
+            scale, min_separation=None if self.sampled else self.classes, block=self.sampled
+        )
+        moved = self.sensitivity * one + grid.step * math.sqrt(self.size) * shift
+        deviation = self.noise_multiplier * moved * (1.0 + 1e-12)
+        # Noise and sums must be integers that doubles hold.
+        steps = self.strategy.steps
+        noise = self.growth * (REACH * scale + math.sqrt(steps) * shift)
+        largest = noise + bound * (self.cap + 1.0) / grid.step
+        if not (deviation <= 2.0 * plain and largest <= LARGEST_EXACT):
+            raise DomainError(
+                "noise must be a strategy whose rounding can be bounded; this one's has no bound."
+                " Take fewer steps or smaller coefficients"
+            )
+        return grid, deviation
+
+    def add_noise(
+        self, value: FloatArray, grid: Grid, deviation: float, generator: SecureGenerator
+    ) -> tuple[FloatArray, float]:
+        """Return the noisy sum of the next step, and the largest deviation of its noise."""
+        released = self._noisy(grid.round(value), grid, deviation / grid.step, generator)
+        return released * grid.step, deviation * self.growth
+
+    def _noisy(
+        self, sums: FloatArray, grid: Grid, scale: float, generator: SecureGenerator
+    ) -> FloatArray:
+        """Add the next step's noise to sums in steps of the grid: integers."""
+        return sums + self.stream.next(generator.rounded_normal(sums.size, scale))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,20 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant._basics.arrays import Array, FloatArray
-from accountant.errors import BudgetExceeded
+from accountant.errors import BudgetExceeded, UnsupportedError
 from accountant.learn import checkpoint as checkpoints
 from accountant.learn.account import UNKNOWN, count_charged, epsilon_held
 from accountant.learn.checkpoint import Saved
-from accountant.learn.clipping import AdaptiveQuantile, Clipping
-from accountant.learn.correlated import ClassBatches, CorrelatedPrivatiser
-from accountant.learn.models.base import Model, Totals
+from accountant.learn.clipping import AdaptiveQuantile, Clipping, Rule
+from accountant.learn.models.base import (
+    BLOCK_ROWS,
+    PADDING,
+    Model,
+    Totals,
+    public_rows,
+    rearranged,
+    same_bits,
+)
 from accountant.learn.optimizers import Optimizer
 from accountant.learn.plan import Plan
 from accountant.learn.release import (
+    ClassBatches,
+    CorrelatedPrivatiser,
     Privatiser,
-    function_digest,
+    Release,
     release_fraction,
-    require_row_independence,
 )
 from accountant.learn.result import Averaging, History, Progress, TrainingResult
 from accountant.learn.validation import fingerprint
@@ -30,6 +39,8 @@ from accountant.ledger import Accountant
 from accountant.noise import SecureGenerator
 
 HISTORY_POINTS = 100  # The public history has about this many rows.
+# A function is recognised by its values on features of these sizes: a threshold may lie far out.
+SIZES = (1.0, 2.0**5, 2.0**10, 2.0**20)
 
 
 def draw_batch(
@@ -69,7 +80,7 @@ class Run:
         self.every = max(1, plan.steps // HISTORY_POINTS)
         sigma = plan.noise_multiplier
         multiplier = clipping.gradient_noise(sigma) if sigma > 0.0 else 0.0
-        self.privatiser: Privatiser | CorrelatedPrivatiser
+        self.privatiser: Release
         if plan.strategy is None:
             self.privatiser = Privatiser(
                 model, plan.noise, multiplier, plan.expected_batch_size, cap=plan.batch_cap
@@ -101,17 +112,12 @@ class Run:
         self.model.add_rows(self.X, self.y, batch, rule, totals)
         noisy, deviation = self.privatiser.release(totals.gradient, rule, self.generator)
         if isinstance(self.clipping, AdaptiveQuantile):
-            fraction = (
-                release_fraction(
-                    self.clipping,
-                    totals.unclipped,
-                    totals.records,
-                    plan.expected_batch_size,
-                    self.generator,
+            unclipped, expected = totals.unclipped, plan.expected_batch_size
+            fraction = unclipped / expected
+            if deviation > 0.0:
+                fraction = release_fraction(
+                    self.clipping, unclipped, totals.records, expected, self.generator
                 )
-                if deviation > 0.0
-                else totals.unclipped / plan.expected_batch_size
-            )
             self.clipping = self.clipping.updated(fraction)
         # What is saved after this step, or found in memory, knows the noise of later steps only;
         # correlated noise needs that of earlier ones too (docs/theorems_matrix.md, Theorem X5).
@@ -182,12 +188,8 @@ class Run:
 
     def progress(self) -> Progress:
         """Return what callbacks may see."""
-        return Progress(
-            self.step,
-            self.plan.steps,
-            self.model.parameters.copy(),
-            self.optimizer.schedule(self.optimizer.count - 1),
-        )
+        rate = self.optimizer.schedule(self.optimizer.count - 1)
+        return Progress(self.step, self.plan.steps, self.model.parameters.copy(), rate)
 
     def _identity(self) -> dict[str, Any]:
         """Return what must agree for a checkpoint to belong to this run."""
@@ -257,15 +259,103 @@ class Run:
             reasons.append("no noise was added")
         # The run is a part of all that the ledger holds.
         whole = epsilon_held(self.ledger, self.plan.delta)
+        spent = min(self.plan.epsilon_after(self.step), whole)
         return TrainingResult(
-            parameters=kept,
-            model=self.model,
-            ledger=self.ledger,
-            history=self.history,
-            delta=self.plan.delta,
-            run_epsilon=min(self.plan.epsilon_after(self.step), whole),
-            steps=self.step,
-            private=not reasons,
-            plan=self.plan,
-            reasons=tuple(reasons),
-        )
+            kept, self.model, self.history, self.step, self.plan, tuple(reasons),
+            ledger=self.ledger, delta=self.plan.delta, run_epsilon=spent, private=not reasons,
+        )  # fmt: skip
+
+
+def function_digest(model: Model, x_like: Array, y_like: Array) -> str:
+    """Return a digest of the model's rows, clipped sums and penalties on random public inputs.
+
+    It recognises the function whose values the noise of a run covers. The same noise on another
+    function of the data (another activation, loss or machine's rounding) would be a second
+    release, and the difference of the two would have no noise at all.
+    """
+    seen: list[Array] = []
+
+    def note(x: Array, y: Array, rows: list[Array]) -> None:
+        totals = Totals(np.zeros(model.size))
+        model.add_rows(x.copy(), y.copy(), None, Rule((1.0,)), totals)
+        penalty = np.asarray(model.penalty_gradient(), dtype=np.float64)
+        seen.extend(np.where(np.isnan(a), np.nan, a) for a in (*rows, totals.gradient, penalty))
+
+    _try_out(model, x_like, y_like, 1, note, SIZES)
+    return fingerprint(*seen)
+
+
+def require_row_independence(model: Model, x_like: Array, y_like: Array) -> None:
+    """Test, on random public inputs, that a row's results do not depend on the other rows.
+
+    Assumption A1 of docs/theorems_training.md. A model that looks across records, or a library
+    whose rounding does, would let one record move the gradients of all others.
+    """
+    generator = np.random.default_rng(2)
+
+    def compare(x: Array, y: Array, rows: list[Array]) -> None:
+        for order, other in rearranged(generator, x):
+            stay = order >= 0
+            # Rows that gave way take targets of rows elsewhere.
+            targets = y[np.where(stay, order, generator.integers(len(y), size=len(y)))]
+            targets[order == PADDING] = 0
+            try:
+                there = model.row_results(other, targets)
+            except Exception:
+                if (other == np.finfo(other.dtype).max).any():
+                    continue  # the function has no values for such features
+                raise
+            if len(rows) != len(there) or not all(
+                same_bits(a[order[stay]], b[stay]) for a, b in zip(rows, there, strict=True)
+            ):
+                raise UnsupportedError(
+                    "the results of one record depend on the other records of its block: the model"
+                    " looks across records, or this machine's libraries do. Normalise records by"
+                    " themselves; or set OPENBLAS_NUM_THREADS=1 (or MKL_CBWR=COMPATIBLE) and try"
+                    " again"
+                )
+
+    _try_out(model, x_like, y_like, 0, compare)
+
+
+def _try_out(
+    model: Model,
+    x_like: Array,
+    y_like: Array,
+    seed: int,
+    use: Callable[[Array, Array, list[Array]], None],
+    sizes: tuple[float, ...] = (1.0,),
+) -> None:
+    """Hand random public blocks, of features of some sizes, and the model's results to ``use``.
+
+    The model has random parameters meanwhile. Targets on which a function of the user's raises are
+    left out, unless it raises on all of them.
+    """
+    generator = np.random.default_rng(seed)
+    drawn = public_rows(generator, BLOCK_ROWS, x_like.shape[1:], model.dtype)
+    blocks = [(size * block).astype(model.dtype) for size in sizes for block in drawn]
+    targets = model.probe_targets(generator, y_like)
+    kept = model.parameters.copy()
+    failure: Exception | None = None
+    tried = False
+    try:
+        with np.errstate(all="ignore"):
+            for k in range(max(len(blocks), len(targets))):
+                scale = (0.1, 1.0)[k % 2]
+                model.parameters[:] = scale * generator.standard_normal(model.size)
+                x, y = blocks[k % len(blocks)], targets[k % len(targets)]
+                try:
+                    rows = model.row_results(x.copy(), y.copy())
+                except Exception as error:
+                    failure = error
+                    continue
+                tried = True
+                use(x, y, rows)
+    finally:
+        model.parameters[:] = kept
+    if not tried:
+        raise UnsupportedError(
+            "the model must compute gradients for random features and targets of the data's type,"
+            " on which it is tried before it sees a record; it raised an exception. Give"
+            " PerExampleModel public examples of targets"
+        ) from failure

@@ -5,7 +5,7 @@ import pytest
 
 import accountant as ac
 from accountant import learn
-from accountant.learn.convex.moments import private_mean
+from accountant.learn.convex.statistics import private_mean
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3)) / 4.0

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.audit.confidence import binomial_mode, binomial_tail, clopper_pearson_upper
+from accountant.audit.two_sample import binomial_mode, binomial_tail, clopper_pearson_upper
 
 
 def binomial_terms(n, p, last):

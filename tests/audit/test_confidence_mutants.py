@@ -7,7 +7,7 @@ import pytest
 from flint import arb, ctx
 
 from accountant.audit import Guesses, one_run_epsilon
-from accountant.audit.confidence import binomial_mode, binomial_tail, clopper_pearson_upper
+from accountant.audit.two_sample import binomial_mode, binomial_tail, clopper_pearson_upper
 from accountant.errors import DomainError
 from support.exact_laws import pmf, tail
 

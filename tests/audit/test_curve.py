@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accountant as ac
-from accountant.audit.family import TradeoffCurve
+from accountant.audit.report import TradeoffCurve
 
 
 @given(st.floats(0.05, 6.0), st.floats(0.0, 1.0))

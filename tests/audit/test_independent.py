@@ -9,7 +9,7 @@ import pytest
 from scipy import optimize, special, stats
 
 from accountant.audit import Guesses, count_guesses, one_run_mu
-from accountant.audit.independent import independent_tail
+from accountant.audit.one_run import independent_tail
 from accountant.errors import AccountantError
 
 mp = mpmath.mpf

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from accountant.audit import Guesses, count_guesses, one_run_epsilon, one_run_mu, one_run_p_value
-from accountant.audit.family import TradeoffCurve
 from accountant.audit.one_run import refutes_curve
+from accountant.audit.report import TradeoffCurve
 from accountant.errors import AccountantError
 from support.oracle.one_run import most_right_guesses
 

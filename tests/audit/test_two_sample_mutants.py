@@ -8,8 +8,7 @@ import pytest
 
 from accountant.analyses import gdp
 from accountant.audit import epsilon_lower_bound, error_rates, mu_lower_bound, two_sample
-from accountant.audit.confidence import clopper_pearson_upper
-from accountant.audit.two_sample import epsilon_from_rates, mu_from_rates
+from accountant.audit.two_sample import clopper_pearson_upper, epsilon_from_rates, mu_from_rates
 from accountant.errors import DomainError
 from support.exact_laws import quantile
 

@@ -12,8 +12,8 @@ from accountant.errors import BudgetExceeded
 from accountant.learn import SGD, AdaptiveQuantile, Checkpoint
 from accountant.learn.checkpoint import CheckpointError
 from accountant.learn.clipping import as_clipping
-from accountant.learn.correlated import ClassBatches, CorrelatedPrivatiser
 from accountant.learn.models.base import Model
+from accountant.learn.release import ClassBatches, CorrelatedPrivatiser
 from accountant.ledger import Accountant, Budget
 from accountant.noise import SecureGenerator
 from support.dp_sgd_runs import X, Y, train

@@ -15,7 +15,7 @@ from accountant.learn import (
     train_dp_sgd,
 )
 from accountant.learn.account import charged
-from accountant.learn.convex.noise import NoiseSource
+from accountant.learn.convex.fit import NoiseSource
 from accountant.learn.generation import (
     Category,
     Domain,

@@ -26,9 +26,9 @@ from accountant.learn.release import (
     batch_cap,
     grid_for,
     relative_excess,
-    require_row_independence,
     rounded_sensitivity,
 )
+from accountant.learn.run import require_row_independence
 from accountant.noise import SecureGenerator
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import accountant as ac
 from accountant import store
 from accountant.errors import BudgetExceeded, DomainError, UnsupportedError
-from accountant.learn.convex.moments import PARTS, private_quantile
-from accountant.learn.convex.noise import NoiseSource
+from accountant.learn.convex.fit import NoiseSource
+from accountant.learn.convex.posterior import PARTS, private_quantile
 from accountant.learn.selection import noisy_max
 from accountant.ledger import Accountant, Budget, IndividualFilter, Odometer, basic
 from accountant.ledger.filters import meter

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from accountant.learn.convex.noise import NoiseSource
+from accountant.learn.convex.fit import NoiseSource
 from accountant.noise import SecureGenerator
 from accountant.noise import generator as generator_module
 from accountant.noise.exact_samplers import (

@@ -19,7 +19,7 @@ import numpy as np
 import accountant as ac
 from accountant import store
 from accountant.learn import Batches, Checkpoint, LogisticRegression, Noise, Watch, train_dp_sgd
-from accountant.learn.release import function_digest
+from accountant.learn.run import function_digest
 
 GOLDEN = Path(__file__).parent / "data" / "golden"
 DELTA = 1e-5

@@ -12,8 +12,10 @@ import math
 import sys
 from typing import NamedTuple
 
+import numpy as np
+
 from accountant.errors import DomainError
-from accountant.learn.convex.dominating import normal_profile
+from accountant.learn.convex.dominating import ConvexNormalPair
 from accountant.search import DOUBLES, boundary
 
 __all__ = [
@@ -23,6 +25,14 @@ __all__ = [
     "redberg_koskela_wang",
     "redberg_koskela_wang_delta",
 ]
+
+
+def normal_profile(epsilon: float, mu: float) -> float:
+    """Return an upper bound on Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ), at any real ε."""
+    if mu == 0.0:
+        return max(-math.expm1(epsilon), 0.0) if epsilon < 0.0 else 0.0
+    pair = ConvexNormalPair(np.array([0.5 * mu * mu]), np.array([mu]))
+    return float(pair.profile(epsilon).upper)
 
 
 class Published(NamedTuple):

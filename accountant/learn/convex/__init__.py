@@ -12,15 +12,23 @@ from accountant.learn.convex.losses import (
     Softmax,
 )
 from accountant.learn.convex.mechanism import ObjectivePerturbation, calibrate_objective
-from accountant.learn.convex.moments import private_covariance, private_mean, private_quantile
-from accountant.learn.convex.objective import perturb_objective
-from accountant.learn.convex.output import minimum_sensitivity, perturb_output
+from accountant.learn.convex.perturbation import (
+    minimum_sensitivity,
+    perturb_objective,
+    perturb_output,
+)
 from accountant.learn.convex.posterior import (
     exponential_mechanism,
     gibbs_posterior,
     gibbs_posterior_mu,
+    private_quantile,
 )
-from accountant.learn.convex.regression import ada_ssp, private_ridge
+from accountant.learn.convex.statistics import (
+    ada_ssp,
+    private_covariance,
+    private_mean,
+    private_ridge,
+)
 
 __all__ = [
     "BoundedPoisson",

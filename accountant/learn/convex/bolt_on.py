@@ -6,27 +6,21 @@ Wu, Li, Kumar, Chaudhuri, Jha and Naughton, SIGMOD 2017, Algorithms 1 and 2.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._basics.arrays import Array, FloatArray
+from accountant._basics.arrays import Array
 from accountant._basics.rounding import U
 from accountant.errors import DomainError
 from accountant.learn.convex.fit import BOUND, REGULARIZATION, STEP_SIZE, LinearFit, PrivateResult
 from accountant.learn.convex.losses import Loss
-from accountant.learn.convex.output import add_noise, require_noise
+from accountant.learn.convex.perturbation import add_noise, require_noise
 from accountant.learn.convex.rows import gradient_rounding, project
 from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
 from accountant.relations import NeighbouringRelation
-
-PASSES = checks.Argument("passes", "an integer >= 1", lambda x: x >= 1, "It counts epochs")
-BATCH = checks.Argument(
-    "batch_size", "an integer >= 1", lambda x: x >= 1, "It is the number of records a step"
-)
 
 
 def permutation_sgd_sensitivity(
@@ -88,7 +82,7 @@ def permutation_sgd_rounding(
     steps: int,
     regularization: float = 0.0,
     step_size: float | None = None,
-    radius: float | None = None,
+    radius: float = math.inf,
 ) -> float:
     """Return how far the computed last iterate is from that of exact arithmetic.
 
@@ -106,7 +100,7 @@ def permutation_sgd_rounding(
     eta = 1.0 / beta if step_size is None else step_size
     # No iterate is longer than this: η L a step, or L / γ, or the projection.
     reach = slope / regularization if regularization else steps * eta * slope
-    reach = 1.001 * min(reach, math.inf if radius is None else radius)
+    reach = 1.001 * min(reach, radius)
     batch = gradient_rounding(
         loss, records=batch_size, columns=columns, norm=norm, reach=reach, blocked=False
     )
@@ -146,7 +140,7 @@ def bolt_on_sgd(
     Parameters
     ----------
     x, y, data_norm, loss, ledger, rng
-        As in :func:`~accountant.learn.convex.objective.perturb_objective`.
+        As in :func:`~accountant.learn.convex.perturbation.perturb_objective`.
     epsilon, delta : float
         The guarantee under *replace-one*; δ = 0 for the pure variant.
     passes, batch_size, regularization, step_size
@@ -169,81 +163,32 @@ def bolt_on_sgd(
     fit = LinearFit(
         "bolt-on SGD", x, data_norm, loss, epsilon=epsilon, delta=delta, ledger=ledger, rng=rng
     )
-    chosen = fit.loss
-    turns = checks.whole(PASSES, passes)
-    batch = checks.whole(BATCH, batch_size)
+    turns = checks.integer("passes", passes, 1)
+    batch = checks.integer("batch_size", batch_size, 1)
     gamma = checks.number(REGULARIZATION, regularization) if regularization else 0.0
-    curvature = chosen.curvature_bound * fit.norm**2
+    curvature = fit.loss.curvature_bound * fit.norm**2
     if gamma == 0.0 and step_size is None:
         step_size = 1.0 / curvature
     if step_size is not None:
         step_size = checks.number(STEP_SIZE, step_size)
-    if radius is not None:
-        radius = checks.number(BOUND.renamed("radius"), radius)
-    shape = fit.rows.shape
-    distance = _distance(chosen, fit.norm, shape, turns, batch, gamma, step_size, radius)
+    reach = math.inf if radius is None else checks.number(BOUND.renamed("radius"), radius)
+    records, columns = fit.rows.shape
+    given: Any = {"batch_size": batch, "regularization": gamma, "step_size": step_size}
+    distance = permutation_sgd_sensitivity(
+        slope=fit.slope, curvature=curvature, dataset_size=records, passes=turns, **given
+    )
+    m = records // batch
+    distance += 2.0 * permutation_sgd_rounding(
+        fit.loss, norm=fit.norm, columns=columns, steps=turns * m, radius=reach, **given
+    )
     require_noise(fit.size, fit.epsilon, fit.delta)
-    order = fit.source.permutation(shape[0])[: shape[0] // batch * batch]
+    order = fit.source.permutation(records)[: m * batch].reshape(m, batch)
     rows, labels = fit.data(y)
-
-    def step(t: int) -> float:
-        if step_size is not None:
-            return step_size
-        return min(1.0 / (curvature + gamma), 1.0 / (gamma * (t + 1)))
-
-    theta = _descend(chosen, rows, labels, order.reshape(-1, batch), turns, step, gamma, radius)
+    theta = np.zeros(fit.shape)
+    for t in range(turns * m):
+        chunk = order[t % m]
+        slopes = fit.loss.slope(rows[chunk] @ theta, labels[chunk])
+        gradient = rows[chunk].T @ slopes / batch + gamma * theta
+        step = step_size or min(1.0 / (curvature + gamma), 1.0 / (gamma * (t + 1)))
+        theta = project(theta - step * gradient, reach)
     return add_noise(fit, theta, distance, NeighbouringRelation.REPLACE_ONE)
-
-
-def _distance(
-    loss: Loss,
-    norm: float,
-    shape: tuple[int, ...],
-    passes: int,
-    batch: int,
-    gamma: float,
-    step_size: float | None,
-    radius: float | None,
-) -> float:
-    """Return how far replacing one record moves the computed last iterate: rounding included."""
-    records, columns = shape
-    exact = permutation_sgd_sensitivity(
-        slope=loss.slope_bound * norm,
-        curvature=loss.curvature_bound * norm**2,
-        dataset_size=records,
-        passes=passes,
-        batch_size=batch,
-        regularization=gamma,
-        step_size=step_size,
-    )
-    return exact + 2.0 * permutation_sgd_rounding(
-        loss,
-        norm=norm,
-        columns=columns,
-        batch_size=batch,
-        steps=passes * (records // batch),
-        regularization=gamma,
-        step_size=step_size,
-        radius=radius,
-    )
-
-
-def _descend(
-    loss: Loss,
-    rows: FloatArray,
-    labels: Array,
-    batches: NDArray[np.intp],
-    passes: int,
-    step: Callable[[int], float],
-    gamma: float,
-    radius: float | None,
-) -> FloatArray:
-    """Return the last iterate of plain SGD from zero, one row of ``batches`` a step."""
-    m = len(batches)
-    theta = np.zeros(loss.weight_shape(rows.shape[1]))
-    for t in range(passes * m):
-        chunk = batches[t % m]
-        gradient = rows[chunk].T @ loss.slope(rows[chunk] @ theta, labels[chunk]) / len(chunk)
-        theta = theta - step(t) * (gradient + gamma * theta)
-        theta = project(theta, math.inf if radius is None else radius)
-    return theta

@@ -261,11 +261,3 @@ def _weighted(masses: FloatArray, errors: FloatArray) -> float:
 def _gathered(owner: NDArray[np.intp], mass: FloatArray, cells: int) -> FloatArray:
     """Return the sum of the masses of each owner."""
     return np.asarray(np.bincount(owner, mass, cells), dtype=np.float64)
-
-
-def normal_profile(epsilon: float, mu: float) -> float:
-    """Return an upper bound on Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ), at any real ε."""
-    if mu == 0.0:
-        return max(-math.expm1(epsilon), 0.0) if epsilon < 0.0 else 0.0
-    pair = ConvexNormalPair(np.array([0.5 * mu * mu]), np.array([mu]))
-    return float(pair.profile(epsilon).upper)

@@ -13,14 +13,18 @@ from accountant._basics.arrays import Array, FloatArray
 from accountant._basics.rounding import U
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
-from accountant.learn.convex.fit import BOUND, MOST_RECORDS, STEP_SIZE, LinearFit, PrivateResult
-from accountant.learn.convex.losses import Loss
-from accountant.learn.convex.noise import (
+from accountant.learn.convex.fit import (
+    BOUND,
     GRID_BITS,
+    MOST_RECORDS,
+    STEP_SIZE,
+    LinearFit,
     NoiseSource,
+    PrivateResult,
     remaining_after_rounding,
     rounded_shift,
 )
+from accountant.learn.convex.losses import Loss
 from accountant.learn.convex.rows import gradient_rounding, project, row_scores, sum_by_blocks
 from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
@@ -33,7 +37,6 @@ PENALTY = checks.Argument(
     lambda x: (x >= 0.0) & (x < math.inf),
     "It multiplies |theta|²/2 in the sum over records",
 )
-STEPS = checks.Argument("steps", "an integer >= 1", lambda x: x >= 1, "It counts releases")
 
 
 def last_iterate_mu(
@@ -80,7 +83,7 @@ def last_iterate_mu(
     Theorem V13): the least, over the number τ of last steps looked at, of (c^τ D + ηs Σ_{j<τ} c^j)
     / (ησ (Σ_{j<τ} c^{2j})^{1/2}), where D counts as 0 at τ = T.
     """
-    total = checks.whole(STEPS, steps)
+    total = checks.integer("steps", steps, 1)
     eta = checks.number(STEP_SIZE, step_size)
     if not (0.0 <= convexity <= smoothness and smoothness > 0.0):
         raise DomainError(
@@ -130,7 +133,7 @@ def noisy_gradient_descent(
     Parameters
     ----------
     x, y, data_norm, loss, ledger, rng
-        As in :func:`~accountant.learn.convex.objective.perturb_objective`.
+        As in :func:`~accountant.learn.convex.perturbation.perturb_objective`.
     epsilon, delta : float
         The guarantee; δ in (0, 1).
     steps : int
@@ -163,7 +166,7 @@ def noisy_gradient_descent(
         "noisy gradient descent", x, data_norm, loss, epsilon=epsilon, delta=delta, ledger=ledger,
         rng=rng,
     )  # fmt: skip
-    count = checks.whole(STEPS, steps)
+    count = checks.integer("steps", steps, 1)
     eta = checks.number(STEP_SIZE, step_size)
     checks.choice("account", account, ("all", "last"))
     if not (0.0 <= momentum < 1.0) or (momentum and account == "last"):
@@ -172,11 +175,10 @@ def noisy_gradient_descent(
             f" contract; got {momentum!r}"
         )
     checks.number(PENALTY, regularization)
-    if radius is not None:
-        checks.real(BOUND.renamed("radius"), radius)
+    ball = math.inf if radius is None else checks.number(BOUND.renamed("radius"), radius)
     rows, labels = fit.data(y, MOST_RECORDS if account == "all" else None)
     target = 1.0 / calibrate_sigma(fit.epsilon, fit.delta)
-    run = _Run(rows, labels, fit.loss, fit.norm, count, eta, regularization, radius, momentum)
+    run = _Run(rows, labels, fit.loss, fit.norm, count, eta, regularization, ball, momentum)
     if account == "all":
         noise, descend = run.noise_for_all(target), run.mean_of_last_half
         fit.charge(GDP(target))
@@ -197,7 +199,7 @@ class _Run:
     steps: int
     eta: float
     lam: float
-    radius: float | None
+    radius: float
     momentum: float
 
     @property
@@ -235,11 +237,10 @@ class _Run:
 
     def mean_of_last_half(self, noise: float, source: NoiseSource) -> FloatArray:
         theta, velocity, total = (np.zeros(self.shape) for _ in range(3))
-        radius = math.inf if self.radius is None else self.radius
         for t in range(self.steps):
             noisy = source.release(self.gradient(theta), noise, GRID_BITS)
             velocity = self.momentum * velocity + noisy + self.lam * theta
-            theta = project(theta - self.eta * velocity, radius)
+            theta = project(theta - self.eta * velocity, self.radius)
             if t >= self.steps // 2:
                 total += theta
         return total / (self.steps - self.steps // 2)
@@ -256,7 +257,7 @@ class _Run:
                 sensitivity=sensitivity,
                 smoothness=records * self.loss.curvature_bound * self.norm**2 + self.lam,
                 convexity=self.lam,
-                diameter=math.inf if self.radius is None else 2.0 * self.radius,
+                diameter=2.0 * self.radius,
             )
             return unit / target
 
@@ -278,7 +279,7 @@ class _Run:
 
     def reach_for_last(self, noise: float) -> float:
         """Return the radius of the ball that iterates are kept in."""
-        if self.radius is not None:
+        if self.radius < math.inf:
             return self.radius
         drift = len(self.rows) * self.slope + noise * (math.sqrt(self.size) + 64.0)
         return self.steps * self.eta * drift

@@ -22,9 +22,7 @@ from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.search import DOUBLES, boundary
 
-NOISE = checks.Argument(
-    "noise", "a finite number > 0", lambda x: (x > 0.0) & (x < np.inf), "It is sigma of b"
-)
+NOISE = checks.positive("noise", "It is sigma of b")
 # Nodes of the majorant of the tied loss: any number is sound, and more are tighter.
 NODES = 300
 
@@ -83,9 +81,8 @@ class ObjectivePerturbation(Mechanism):
         """The dominating pair."""
         slope = self.data_norm / self.noise
         curvature = self.data_norm**2 / self.regularization
-        return dominating_pair(
-            named_loss(str(self.loss)), slope * (1 + 1e-15), curvature * (1 + 1e-15)
-        )
+        loss = named_loss(str(self.loss))
+        return dominating_pair(loss, slope * (1 + 1e-15), curvature * (1 + 1e-15))
 
 
 def dominating_pair(loss: Loss, m: float, k: float) -> ConvexNormalPair:
@@ -198,11 +195,7 @@ def calibrate_objective(
     cheap = DOUBLES.rank(min(guess * 1e6, sys.float_info.max / 4.0))
     rank = boundary(cost, target, DOUBLES, guess * 1.2, cheap, DOUBLES.rank(guess * 1e-3))
     if rank is None:
-        least = _least_regularization(loss, eps, norm)
-        raise DomainError(
-            f"regularization must be above {least:.6g} for this loss at epsilon {eps!r}; got"
-            f" {lam!r}. Below it the log-determinant alone exceeds epsilon, whatever the noise"
-        )
+        raise _too_small(lam, eps, _least_regularization(loss, eps, norm))
     return DOUBLES.value(rank)
 
 
@@ -234,16 +227,16 @@ def pure_epsilon_for_noise(loss: Loss, epsilon: float, norm: float, lam: float) 
     else:
         remaining = epsilon - math.log1p(loss.curvature_bound * k)
     if not (remaining > 0.0):
-        least = _least_pure_regularization(loss, epsilon, norm)
-        raise DomainError(
-            f"regularization must be above {least:.6g} for this loss at epsilon {epsilon!r}; got"
-            f" {lam!r}. Below it the log-determinant alone exceeds epsilon, whatever the noise"
-        )
+        least = _least_regularization(loss, epsilon, norm)
+        if isinstance(loss, Softmax):
+            others = loss.classes - 1
+            least = norm**2 / (math.expm1(epsilon / others) * loss.classes)
+        raise _too_small(lam, epsilon, least)
     return remaining
 
 
-def _least_pure_regularization(loss: Loss, epsilon: float, norm: float) -> float:
-    if isinstance(loss, Softmax):
-        ratio = math.expm1(epsilon / (loss.classes - 1)) * loss.classes
-        return norm**2 / ratio
-    return _least_regularization(loss, epsilon, norm)
+def _too_small(lam: float, epsilon: float, least: float) -> DomainError:
+    return DomainError(
+        f"regularization must be above {least:.6g} for this loss at epsilon {epsilon!r}; got"
+        f" {lam!r}. Below it the log-determinant alone exceeds epsilon, whatever the noise"
+    )

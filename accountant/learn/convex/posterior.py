@@ -1,4 +1,4 @@
-"""Draws of a parameter: the exponential mechanism on a grid, and one exact Gibbs sample."""
+"""Exponential mechanisms: of a quantile, of a parameter on a grid, and one exact Gibbs sample."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from accountant import checks
 from accountant._basics.arrays import Array, FloatArray
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError
-from accountant.learn.convex.exact_gradients import RegularizedRisk, smoothness
 from accountant.learn.convex.fit import (
     BOUND,
+    FINE_BITS,
     MOST_COUNTED,
     REGULARIZATION,
+    Fit,
     LinearFit,
+    NoiseSource,
     PrivateResult,
     record_limit,
+    require_few,
 )
 from accountant.learn.convex.losses import Huber, HuberHinge, Logistic, Loss
-from accountant.learn.convex.noise import FINE_BITS, NoiseSource
+from accountant.learn.convex.rows import PublicRisk, RegularizedRisk
 from accountant.learn.convex.solvers import least_tolerance, minimize
-from accountant.learn.validation import without_numpy_warnings
+from accountant.learn.validation import numbers, without_numpy_warnings
 from accountant.ledger import Accountant
 from accountant.ledger.basic import rate
 from accountant.mechanisms.gaussian import GDP
@@ -32,13 +35,85 @@ from accountant.mechanisms.stated_guarantees import PureDP
 from accountant.noise import Grid
 
 MAX_DIMENSION = 2  # A grid, and rejection, cost too much beyond.
-CELLS = 2**23  # Losses held at a time: affects memory only.
-POINTS = checks.Argument(
-    "points", "an integer in [2, 1e6]", lambda x: (x >= 2) & (x <= 10**6), "Along each axis"
+HELD = 2**23  # Losses held at a time: affects memory only.
+# The range of one record's loss is this many units: sums of integers are exact (V14).
+UNITS = 2**30
+CELLS = 2**40  # The interval of a quantile has this many equal cells: the draw is one of them.
+PARTS = 2**30  # A quantile's level is a multiple of one over this, so that ranks are whole.
+_LEVEL = checks.Argument(
+    "quantile", "a number in [0, 1]", lambda x: (x >= 0.0) & (x <= 1.0), "The median is 0.5"
 )
-UNITS = (
-    2**30
-)  # The range of one record's loss is this many units: sums of integers are exact (V14).
+
+
+@without_numpy_warnings
+def private_quantile(
+    x: Array,
+    quantile: float,
+    *,
+    epsilon: float,
+    lower: float,
+    upper: float,
+    ledger: Accountant | None = None,
+    rng: int | None = None,
+) -> PrivateResult:
+    """Draw a quantile by the exponential mechanism on the interval [lower, upper].
+
+    Smith (STOC 2011), Algorithm 2, with the sensitivity of the tilted rank.
+
+    Parameters
+    ----------
+    x : array of shape (n,)
+        Numbers, clipped to the interval; what is no finite number is left out.
+    quantile : float
+        In [0, 1]; rounded to a multiple of 2**-30.
+    epsilon : float
+        The pure guarantee.
+    lower, upper : float
+        The public interval.
+    ledger : Accountant, optional
+        Charged before the noise is drawn; the fit has one of its own when left out.
+    rng : int, optional
+        A seed, for tests only.
+
+    Returns
+    -------
+    PrivateResult
+        ``value`` has shape (1,).
+
+    Notes
+    -----
+    *Guarantee.* ε-differential privacy under add-or-remove (docs/theorems_convex.md, Theorem V18).
+    The value is the middle of one of 2**40 equal cells of the interval; ranks are integers, and the
+    draw is exact in law: no rounding is outside the guarantee. Sums of up to 2**31 records fit;
+    more are refused.
+    """
+    fit = Fit("quantile", epsilon, 0.0, ledger, rng)
+    level = checks.number(_LEVEL, quantile)
+    if not (-math.inf < lower < upper < math.inf and lower / 2.0 < upper / 2.0):
+        raise DomainError(f"lower must be below upper, both finite; got {lower!r} and {upper!r}")
+    values = numbers("x", x, ())
+    if values.ndim != 1:
+        # A row of several numbers would count as several records, at one record's price.
+        raise DomainError(f"x must have one dimension, (records,); got {values.ndim}")
+    require_few(values, MOST_COUNTED)
+    values = np.clip(values[np.isfinite(values)], lower, upper)  # others are left out
+    # Every record by itself becomes a cell's number; scores are constant on runs of cells.
+    share = (values / 2.0 - lower / 2.0) / (upper / 2.0 - lower / 2.0)
+    cells = np.sort(np.clip(np.rint(share * CELLS), 0, CELLS).astype(np.int64))
+    edges = np.concatenate(([0], cells, [CELLS]))
+    widths = np.diff(edges)
+    below = np.arange(len(widths), dtype=np.int64)
+    # In a gap, `below` records lie under the point: |(1 - q) below - q (n - below)|, in integers.
+    parts = round(level * PARTS)
+    distance = np.abs(PARTS * below - parts * len(values))
+    fit.charge(PureDP(fit.epsilon))
+    gap = fit.source.weighted_index(
+        distance, rate(fit.epsilon) / (2 * max(parts, PARTS - parts)), widths
+    )
+    # What is released is a function of a cell's number: no digit of a record is in it.
+    cell = int(edges[gap]) + fit.source.below(int(widths[gap]))
+    place = (cell + 0.5) / CELLS
+    return fit.result(np.array([lower * (1.0 - place) + upper * place]))
 
 
 def oscillation(loss: Loss, reach: float) -> float:
@@ -67,7 +142,7 @@ def exponential_mechanism(
     Parameters
     ----------
     x, y, data_norm, loss, ledger, rng
-        As in :func:`~accountant.learn.convex.objective.perturb_objective`; at most two columns.
+        As in :func:`~accountant.learn.convex.perturbation.perturb_objective`; at most two columns.
     epsilon : float
         The pure guarantee.
     radius : float
@@ -94,7 +169,7 @@ def exponential_mechanism(
     reach = checks.number(BOUND.renamed("radius"), radius)
     d = fit.rows.shape[1]
     require_few_columns(d, fit.loss)
-    axis = np.linspace(-reach, reach, checks.whole(POINTS, points))
+    axis = np.linspace(-reach, reach, checks.integer("points", points, 2, 10**6))
     grid = np.stack(np.meshgrid(*[axis] * d, indexing="ij"), axis=-1).reshape(-1, d)
     grid = grid[(grid**2).sum(axis=1) <= reach**2]
     if not len(grid):
@@ -115,7 +190,7 @@ def integer_risk(
     its losses are: that range, and not floating point, is the sensitivity. Sums are exact.
     """
     total = np.zeros(len(grid), np.int64)
-    block = max(1, CELLS // len(grid))
+    block = max(1, HELD // len(grid))
     for start in range(0, len(rows), block):
         part = slice(start, start + block)
         scores = np.zeros((len(rows[part]), len(grid)))
@@ -191,7 +266,7 @@ def gibbs_posterior(
     Parameters
     ----------
     x, y, data_norm, loss, ledger, rng
-        As in :func:`~accountant.learn.convex.objective.perturb_objective`; at most two columns.
+        As in :func:`~accountant.learn.convex.perturbation.perturb_objective`; at most two columns.
     epsilon, delta : float
         The guarantee, which sets the temperature.
     regularization : float
@@ -209,19 +284,16 @@ def gibbs_posterior(
     fit = LinearFit(
         "Gibbs posterior", x, data_norm, loss, epsilon=epsilon, delta=delta, ledger=ledger, rng=rng
     )
-    norm, chosen, d = fit.norm, fit.loss, fit.rows.shape[1]
     lam = checks.number(REGULARIZATION, regularization)
-    require_few_columns(d, chosen)
-    limit = record_limit(max_records, MOST_RECORDS)
+    require_few_columns(fit.rows.shape[1], fit.loss)
+    public = fit.public(record_limit(max_records, MOST_RECORDS), lam)
     target = 1.0 / calibrate_sigma(fit.epsilon, fit.delta)
-    law = _law(chosen, norm, lam, d, target, limit)
-    least = least_tolerance(chosen, max_records=limit, shape=(d,), norm=norm, regularization=lam)
-    _require_proposals(chosen, norm, lam, d, limit)
-    rows, labels = fit.data(y, limit)
+    law = _law(public, target)
+    least = least_tolerance(public)
+    _require_proposals(public)
     # Residuals beyond reach have one slope wherever the sample falls: their size adds a number.
-    labels = chosen.cut(labels, law.label)
+    problem = fit.risk(y, public, largest_target=law.label)
     fit.charge(GDP(target))
-    problem = RegularizedRisk(rows, labels, chosen, lam, np.zeros(d), norm)
     centre = minimize(problem, max(1e-6 * fit.slope, least))
     # The proposals' grid is public, so their centre must lie on it too: digits below it would be
     # the private minimum's, and no noise covers them.
@@ -242,13 +314,14 @@ class _Law:
     rounding: float  # the logarithm of the computed law is within this of the exact one's
 
 
-def _require_proposals(loss: Loss, norm: float, lam: float, d: int, records: int) -> None:
+def _require_proposals(public: PublicRisk) -> None:
     """Refuse public numbers up to which the sampler may need too many proposals.
 
     One is accepted at least as often as if the whole Hessian were its bound (V15); e covers the
     shift by the certified gradient.
     """
-    proposals = math.e * (2.0 * smoothness(loss, records, norm, lam) / lam) ** (0.5 * d)
+    lam, records = public.regularization, public.records
+    proposals = math.e * (2.0 * public.smoothness / lam) ** (0.5 * public.shape[0])
     if not (max(records, 1) * proposals <= MOST_EVALUATIONS):
         raise DomainError(
             f"regularization = {lam:.6g} may take {proposals:.3g} proposals for max_records ="
@@ -256,28 +329,30 @@ def _require_proposals(loss: Loss, norm: float, lam: float, d: int, records: int
         )
 
 
-def _law(
-    loss: Loss, norm: float, lam: float, d: int, target: float, records: int = MOST_RECORDS
-) -> _Law:
+def _law(public: PublicRisk, target: float) -> _Law:
     """Return the temperature for ``target``-GDP, what rounding costs included (V15)."""
+    norm, lam = public.norm, public.regularization
     try:
-        exact = _law_at(loss, norm, lam, d, target, records)
+        exact = _law_at(public, target)
     except ArithmeticError:  # public numbers whose products leave the doubles
         raise DomainError(
-            f"loss, data_norm and regularization must have a law in double precision; got {loss!r},"
-            f" {norm!r} and {lam!r}"
+            "loss, data_norm and regularization must have a law in double precision; got"
+            f" {public.loss!r}, {norm!r} and {lam!r}"
         ) from None
     least = target - 3.0 * exact.rounding
     if not (exact.rounding <= 0.01 and least > 0.5 * target):
         raise DomainError(
             f"regularization must be nearer to data_norm**2 = {norm**2:.6g}, or epsilon smaller,"
-            f" for an account of max_records = {records} rows in double precision; got {lam!r}"
+            f" for an account of max_records = {public.records} rows in double precision;"
+            f" got {lam!r}"
         )
     # A smaller μ is a higher temperature, at which rounding weighs less.
-    return replace(_law_at(loss, norm, lam, d, least, records), rounding=exact.rounding)
+    return replace(_law_at(public, least), rounding=exact.rounding)
 
 
-def _law_at(loss: Loss, norm: float, lam: float, d: int, mu: float, records: int) -> _Law:
+def _law_at(public: PublicRisk, mu: float) -> _Law:
+    loss, norm, lam, records = public.loss, public.norm, public.regularization, public.records
+    d = public.shape[0]
     slope = norm * loss.slope_bound
     temperature = (slope / mu) ** 2 / lam * (1.0 + 1e-9)
     spread = math.sqrt(2.0 * temperature / lam)
@@ -312,7 +387,7 @@ def _rejection(
         return np.asarray(values + 0.5 * lam * (points**2).sum(axis=1))
 
     base = float(risk(centre[None, :])[0])
-    together = max(1, min(PROPOSALS, CELLS // max(len(problem.x), 1)))
+    together = max(1, min(PROPOSALS, HELD // max(len(problem.x), 1)))
     while True:
         steps = source.normal((together, d), law.spread)
         rise = risk(centre + steps) - base - 0.25 * lam * (steps**2).sum(axis=1) + tau**2 / lam

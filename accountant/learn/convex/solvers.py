@@ -18,15 +18,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
 from accountant.errors import DomainError
-from accountant.learn.convex.exact_gradients import (
-    Point,
-    RegularizedRisk,
-    gradient_error,
-    norm_of,
-    reach,
-    smoothness,
-)
-from accountant.learn.convex.losses import Loss
+from accountant.learn.convex.rows import Point, PublicRisk, RegularizedRisk, norm_of
+from accountant.search import narrow
 
 # Up to this condition number of the Hessian Newton's equations keep eight digits (Theorem V10).
 MOST_CONDITION = 2.0**45
@@ -38,34 +31,12 @@ MEMORY = 20  # Pairs of gradients that L-BFGS keeps: affects speed only.
 MOST_ITERATIONS = 300  # L-BFGS usually makes twenty: affects speed only.
 ROWS_A_COLUMN = 10  # Rows a column whose Gram matrix sets the scale: affects speed only.
 WIDEST = 1e9  # No minimum is looked for beyond this step along a ray: affects speed only.
+NEAREST = 1e-18  # Nor before this one.
 BISECTIONS = 60  # Steps of that search: affects speed only.
 
 
-def least_tolerance(
-    loss: Loss,
-    *,
-    max_records: int,
-    shape: tuple[int, ...],
-    norm: float,
-    regularization: float,
-    linear: float = 0.0,
-) -> float:
-    """Return the least tolerance that is reached on every data set of up to ``max_records`` rows.
-
-    Parameters
-    ----------
-    loss : Loss
-        The loss, whose slopes state their own rounding.
-    max_records : int
-        A public bound on the number of records.
-    shape : tuple of int
-        The parameter's.
-    norm : float
-        Bound on the rows' norm.
-    regularization : float
-        λ of the sum form.
-    linear : float
-        Bound on the norm of the linear term.
+def least_tolerance(public: PublicRisk) -> float:
+    """Return the least tolerance that is reached on every data set with these public numbers.
 
     Raises
     ------
@@ -77,30 +48,26 @@ def least_tolerance(
     -----
     *Guarantee.* docs/theorems_convex.md, Theorem V10.
     """
-    condition = smoothness(loss, max_records, norm, regularization) / regularization
+    lam, records = public.regularization, public.records
+    condition = public.smoothness / lam
     if not (condition <= MOST_CONDITION):
         raise DomainError(
-            f"regularization = {regularization:.6g} is too small for max_records = {max_records}"
+            f"regularization = {lam:.6g} is too small for max_records = {records}"
             f" in double precision: curvatures may be {condition:.3g} apart. Take a larger"
             " regularization, or a smaller public bound max_records"
         )
-    far = reach(loss, max_records, norm, regularization, linear)
-    slope = norm * loss.slope_bound
-    if not (SIZES[0] <= slope <= SIZES[1] and SIZES[0] <= far <= SIZES[1]):
+    slope = public.norm * public.loss.slope_bound
+    if not (SIZES[0] <= slope <= SIZES[1] and SIZES[0] <= public.reach <= SIZES[1]):
         raise DomainError(
-            f"data_norm = {norm:.6g}, regularization = {regularization:.6g} and the loss's largest"
-            f" slope, {loss.slope_bound:.6g}, must keep gradients and parameters within 1e-100 and"
-            " 1e100"
+            f"data_norm = {public.norm:.6g}, regularization = {lam:.6g} and the loss's largest"
+            f" slope, {public.loss.slope_bound:.6g}, must keep gradients and parameters within"
+            " 1e-100 and 1e100"
         )
-    error = gradient_error(loss, records=max_records, shape=shape, norm=norm, linear=linear)
-    if not (error < math.inf):
-        raise DomainError(f"loss must state slope_roundings, how its slopes round; got {loss!r}")
-    return _least(error, max(max_records, 1) * slope + linear)
-
-
-def _least(error: float, largest: float) -> float:
-    """Return what the error of a gradient and the last rounding of the point leave certifiable."""
-    return (4.0 * error + 4.0 * U * largest) * (1.0 + 1e-6)
+    if not (public.gradient_error < math.inf):
+        raise DomainError(
+            f"loss must state slope_roundings, how its slopes round; got {public.loss!r}"
+        )
+    return public.certifiable
 
 
 def minimize(problem: RegularizedRisk, tolerance: float) -> FloatArray:
@@ -129,12 +96,10 @@ def minimize(problem: RegularizedRisk, tolerance: float) -> FloatArray:
     part of what a plain gradient step would, which is taken otherwise.
     """
     error = problem.gradient_error
-    drawn = norm_of(problem.linear)
-    largest = max(len(problem.x), 1) * problem.norm_bound * problem.loss.slope_bound + drawn
-    if not (tolerance >= _least(error, largest)):
+    if not (tolerance >= problem.certifiable):
         raise DomainError(f"tolerance = {tolerance:.6g} is below what double precision certifies")
     with np.errstate(all="ignore"):  # a warning would say something about the records
-        place = _start(problem, descend(problem, 0.5 * tolerance), largest)
+        place = _start(problem, descend(problem, 0.5 * tolerance), problem.largest)
         best = math.inf
         while True:
             rounding = U * problem.regularization * norm_of(place.point.high)
@@ -290,15 +255,8 @@ def least_along(
         slopes = problem.loss.slope(u + step * du, problem.y)
         return float(np.vdot(slopes, du)) + tilt + step * square
 
-    low, high = 0.0, 1.0
+    high = 1.0
     while high < WIDEST and derivative(high) < 0.0:
-        low, high = high, 4.0 * high
-    for _ in range(BISECTIONS):
-        # Small steps are told apart by their ratio, the last of them by their difference.
-        middle = math.sqrt(low * high) if low > 0.0 else 2.0**-10 * high
-        middle = middle if high > 2.0 * low else 0.5 * (low + high)
-        if derivative(middle) < 0.0:
-            low = middle
-        else:
-            high = middle
-    return low
+        high *= 4.0
+    falls = narrow(lambda step: derivative(step) < 0.0, NEAREST, high, BISECTIONS, geometric=True)
+    return falls[0]

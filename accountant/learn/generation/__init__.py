@@ -1,9 +1,8 @@
 """Synthetic records: noisy marginals, DP-GAN, PATE-GAN."""
 
-from accountant.learn.generation.domain import Category, Domain, Numeric
+from accountant.learn.generation.domain import Category, Domain, Numeric, Synthesis
 from accountant.learn.generation.dp_gan import GanSynthesis, train_dp_gan
 from accountant.learn.generation.marginals import MarginalSynthesis, synthesize_marginals
-from accountant.learn.generation.networks import Synthesis
 from accountant.learn.generation.pate_gan import PateGanSettings, PateGanSynthesis, train_pate_gan
 
 __all__ = [

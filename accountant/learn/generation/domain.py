@@ -1,4 +1,4 @@
-"""The public description of a table: its columns, their values and ranges.
+"""The public description of a table, its columns, their values and ranges; what draws new ones.
 
 Everything a record holds is mapped into the domain one record at a time, by rules that look at
 nothing else, so a record never changes how another is read, and never raises.
@@ -7,6 +7,7 @@ nothing else, so a record never changes how another is read, and never raises.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,7 +19,9 @@ from numpy.typing import NDArray
 from accountant import checks
 from accountant._basics.arrays import Array, FloatArray
 from accountant.errors import ArgumentTypeError, DomainError
+from accountant.learn.account import Released
 from accountant.learn.validation import labels_among, numbers
+from accountant.mechanisms.base import Mechanism
 
 Codes: TypeAlias = "NDArray[np.int64]"
 
@@ -271,3 +274,44 @@ class Domain:
 def as_domain(value: object) -> Domain:
     """Return the domain itself, or raise."""
     return checks.instance("domain", value, Domain, "a Domain")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Synthesis(Released, ABC):
+    """A source of synthetic records with a guarantee.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+        What the run released.
+    ledger : Accountant
+        The ledger given, or the run's own, with the mechanism charged.
+    epsilon, delta : float
+        The guarantee of everything in the ledger when the run ended.
+    run_epsilon : float
+        The ε of this run alone, at ``delta``.
+    private : bool
+        False when noise came from a known seed.
+    """
+
+    mechanism: Mechanism
+
+    @abstractmethod
+    def sample(self, n: int, *, seed: int | None = None) -> dict[str, Array]:
+        """Draw a table of ``n`` records; post-processing, as often as one likes.
+
+        Parameters
+        ----------
+        n : int
+            The number of records, which must not be the private one unless that is public.
+        seed : int, optional
+            For the same table again; it has no part in the guarantee.
+        """
+
+
+def public_generator(n: int, seed: int | None) -> tuple[int, np.random.Generator]:
+    """Check a number of records, and return it with a generator for post-processing."""
+    count = checks.integer("n", n, 0, 10**8)
+    if seed is not None:
+        checks.integer("seed", seed, 0)
+    return count, np.random.default_rng(seed)

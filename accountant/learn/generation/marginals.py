@@ -16,9 +16,14 @@ from accountant._basics.arrays import Array
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.account import charged
-from accountant.learn.generation.domain import MOST_CELLS, Domain, as_domain
-from accountant.learn.generation.networks import Synthesis, public_generator
-from accountant.learn.generation.tree import Measurement, TreeModel, find, fit_tree, spanning_tree
+from accountant.learn.generation.domain import (
+    MOST_CELLS,
+    Domain,
+    Synthesis,
+    as_domain,
+    public_generator,
+)
+from accountant.learn.generation.tree import Measurement, TreeModel, fit_tree, joined
 from accountant.learn.selection.noisy_max import Generator, generator_of, select_exponential
 from accountant.ledger import Accountant
 from accountant.mechanisms import ExponentialMechanism, Gaussian
@@ -31,6 +36,15 @@ Edge: TypeAlias = tuple[int, int]
 # scores are exact in 64 bits (Theorem P15).
 STEPS = 2**16
 LARGEST_COUNT = 2.0**36
+SHARE = checks.Argument(
+    "choice_share", "a share in (0, 1)", lambda x: (x > 0.0) & (x < 1.0), "0.2 is usual"
+)
+NOISE = checks.Argument(
+    "noise_multiplier",
+    "a number in [1e-3, 1e9]",
+    lambda x: (x >= 1e-3) & (x <= 1e9),
+    "It is the standard deviation of the noise on every count",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,25 +163,17 @@ def synthesize_marginals(
     generator = generator_of(rng)
     codes = domain.encode(table)
     book = charged(ledger, (mechanism,), "marginals", generator)
-    measured = [
-        _measure(codes, domain, (i,), plan.noise, generator) for i in range(len(domain.sizes))
-    ]
+    columns = range(len(domain.sizes))
+    measured = [_measure(codes, domain, (i,), plan.noise, generator) for i in columns]
     first = fit_tree(domain.sizes, measured)
-    edges = fixed
-    if edges is None:
-        edges = _choose(codes, domain, first, plan.choice, generator)
+    edges = _choose(codes, domain, first, plan.choice, generator) if fixed is None else fixed
     measured += [_measure(codes, domain, edge, plan.noise, generator) for edge in edges]
     names = domain.names
     return MarginalSynthesis(
-        domain,
-        fit_tree(domain.sizes, measured),
-        tuple((names[a], names[b]) for a, b in edges),
-        mechanism=mechanism,
-        ledger=book,
-        delta=target,
-        run_epsilon=spent,
+        domain, fit_tree(domain.sizes, measured), tuple((names[a], names[b]) for a, b in edges),
+        mechanism=mechanism, ledger=book, delta=target, run_epsilon=spent,
         private=not generator.seeded,
-    )
+    )  # fmt: skip
 
 
 def _edges(domain: Domain, pairs: object) -> tuple[Edge, ...] | None:
@@ -183,7 +189,8 @@ def _edges(domain: Domain, pairs: object) -> tuple[Edge, ...] | None:
             raise ArgumentTypeError(f"pairs must be 'tree' or pairs of names; got {pairs!r:.60}")
         places = [(domain.index(a), domain.index(b)) for a, b in pairs]
         found = tuple((min(edge), max(edge)) for edge in places)
-        if not spanning_tree(len(domain.sizes), found):
+        component = np.arange(len(domain.sizes))
+        if not all(joined(component, edge) for edge in found):
             raise DomainError("pairs must be without cycles, so that the records can be drawn")
         candidates = list(found)
     for a, b in candidates:
@@ -205,12 +212,7 @@ def _plan(
 ) -> _Plan:
     if (target_epsilon is None) == (noise_multiplier is None):
         raise DomainError("give exactly one of target_epsilon and noise_multiplier")
-    share = checks.number(
-        checks.Argument(
-            "choice_share", "a share in (0, 1)", lambda x: (x > 0.0) & (x < 1.0), "0.2 is usual"
-        ),
-        choice_share,
-    )
+    share = checks.number(SHARE, choice_share)
     singles = len(domain.sizes)
     pairs = singles - 1 if edges is None else len(edges)
 
@@ -223,25 +225,12 @@ def _plan(
     if noise_multiplier is not None:
         return plan(checks.number(NOISE, noise_multiplier))
     goal = checks.number(checks.TARGET_EPS, target_epsilon)
-    return plan(
-        float(
-            calibrate(
-                lambda noise: plan(noise).mechanism(),
-                epsilon=goal,
-                delta=delta,
-                start=math.sqrt(singles + pairs) * 4.0 / goal,
-                precision=1e-4,
-            )
-        )
-    )
-
-
-NOISE = checks.Argument(
-    "noise_multiplier",
-    "a number in [1e-3, 1e9]",
-    lambda x: (x >= 1e-3) & (x <= 1e9),
-    "It is the standard deviation of the noise on every count",
-)
+    start = math.sqrt(singles + pairs) * 4.0 / goal
+    noise = calibrate(
+        lambda noise: plan(noise).mechanism(), epsilon=goal, delta=delta, start=start,
+        precision=1e-4,
+    )  # fmt: skip
+    return plan(float(noise))
 
 
 def _measure(
@@ -267,13 +256,12 @@ def _choose(
     columns = len(domain.sizes)
     candidates = list(combinations(range(columns), 2))
     scores = {edge: _score(codes, domain, first, edge) for edge in candidates}
-    root, chosen = list(range(columns)), []
+    component, chosen = np.arange(columns), []
     for _ in range(columns - 1):
-        left = [edge for edge in candidates if find(root, edge[0]) != find(root, edge[1])]
+        left = [(a, b) for a, b in candidates if component[a] != component[b]]
         pick = select_exponential([scores[e] for e in left], epsilon, rng=generator)
         chosen.append(left[pick.index])
-        a, b = left[pick.index]
-        root[find(root, a)] = find(root, b)
+        joined(component, left[pick.index])
     return tuple(chosen)
 
 

@@ -15,10 +15,10 @@ from accountant._basics.arrays import FloatArray
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import DomainError
 from accountant.learn.generation.domain import Domain, as_domain
-from accountant.learn.generation.networks import Generator, GeneratorSynthesis, dense_layers
+from accountant.learn.generation.dp_gan import Generator, GeneratorSynthesis, dense_layers
 from accountant.learn.models.network import LogisticLoss, Network
 from accountant.learn.optimizers import Adam
-from accountant.learn.pate.aggregation import GNMax, VoteStream
+from accountant.learn.pate import GNMax, VoteStream
 from accountant.learn.pate.ensemble import assign_shards
 from accountant.learn.selection.noisy_max import Generator as Randomness
 from accountant.learn.selection.noisy_max import generator_of
@@ -27,9 +27,7 @@ from accountant.noise import SecureGenerator
 
 MEMORY = 128  # The student learns from this many last labels: older ones mislead.
 BATCH = 128  # Labels in a step of the student, and records in one of the generator.
-RATE = checks.Argument(
-    "rate", "a finite number > 0", lambda x: (x > 0.0) & (x < math.inf), "It is a step length"
-)
+RATE = checks.positive("rate", "It is a step length")
 EXPLORE = 0.3  # A column of every second record shown is redrawn with this chance.
 
 
@@ -175,29 +173,14 @@ def train_pate_gan(
     stream = VoteStream(vote, fixed.answers, ledger=ledger, rng=secure)
     random = np.random.default_rng(int(secure.words(1)[0]))
     generator = Generator(public, fixed.noise_size, fixed.generator_hidden, random)
-    teachers = Teachers(
-        features,
-        fixed.teachers,
-        fixed.teacher_hidden,
-        fixed.teacher_rate,
-        fixed.batch,
-        secure,
-        random,
-    )
+    teachers = Teachers(features, fixed, secure, random)
     student = _Student(features.shape[1], fixed.hidden, fixed.student_rate, random)
     real = _play(stream, generator, teachers, student, fixed)
     spent = stream.mechanism.epsilon(target)
     return PateGanSynthesis(
-        generator,
-        stream.answers,
-        real / stream.answers,
-        vote.sigma,
-        mechanism=stream.mechanism,
-        ledger=stream.ledger,
-        delta=target,
-        run_epsilon=spent,
-        private=stream.private,
-    )
+        generator, stream.answers, real / stream.answers, vote.sigma, mechanism=stream.mechanism,
+        ledger=stream.ledger, delta=target, run_epsilon=spent, private=stream.private,
+    )  # fmt: skip
 
 
 def _play(
@@ -254,14 +237,11 @@ def _sigma(target_epsilon: float | None, sigma: float | None, delta: float, answ
     if sigma is not None:
         return GNMax(sigma).sigma
     goal = checks.number(checks.TARGET_EPS, target_epsilon)
-    return float(
-        calibrate(
-            lambda s: answers * GNMax(s).answer_mechanism,
-            epsilon=goal,
-            delta=delta,
-            start=math.sqrt(2.0 * answers) * 4.0 / goal,
-        )
+    start = math.sqrt(2.0 * answers) * 4.0 / goal
+    noise = calibrate(
+        lambda s: answers * GNMax(s).answer_mechanism, epsilon=goal, delta=delta, start=start
     )
+    return float(noise)
 
 
 SLOPE = 0.01  # The slope of the leaky relu of a teacher.
@@ -274,10 +254,9 @@ class Teachers:
     ----------
     features : ndarray of shape (n, d)
         The private records.
-    count, hidden : int
-        Numbers of teachers, and of hidden units of each.
-    rate, batch : float, int
-        Step of the gradient descent with momentum 0.9, and records of a step, real and generated.
+    settings : PateGanSettings
+        Numbers of teachers, of hidden units, and of records of a step, real and generated; the step
+        of the gradient descent, which has momentum 0.9.
     secure : SecureGenerator
         Draws every record's shard.
     random : numpy.random.Generator
@@ -293,19 +272,17 @@ class Teachers:
     def __init__(
         self,
         features: FloatArray,
-        count: int,
-        hidden: int,
-        rate: float,
-        batch: int,
+        settings: PateGanSettings,
         secure: SecureGenerator,
         random: np.random.Generator,
     ) -> None:
+        count, hidden = settings.teachers, settings.teacher_hidden
         place = assign_shards(len(features), count, rng=secure)
         order = np.argsort(place, kind="stable")
         self._rows = features[order]
         self._sizes = np.bincount(place, minlength=count)
         self._starts = np.cumsum(self._sizes) - self._sizes
-        self._count, self._rate, self._batch, self._random = count, rate, batch, random
+        self._settings, self._count, self._random = settings, count, random
         width = features.shape[1]
         reach = np.sqrt(6.0 / (width + hidden))
         self._inner = random.uniform(-reach, reach, (count, width + 1, hidden))
@@ -316,7 +293,7 @@ class Teachers:
     def learn(self, generated: FloatArray) -> None:
         """Make one step of every teacher: its own records are real, these are not."""
         # The same number of random numbers for every teacher, whatever its shard.
-        share = self._random.random((self._count, self._batch))
+        share = self._random.random((self._count, self._settings.batch))
         own = (share * self._sizes[:, None]).astype(np.int64) + self._starts[:, None]
         real = self._rows[np.minimum(own, max(len(self._rows) - 1, 0))] if len(self._rows) else None
         empty = self._sizes == 0
@@ -330,12 +307,11 @@ class Teachers:
                 more = self._gradient(real, 1.0)
                 alone = empty[:, None, None]
                 step = [np.where(alone, a, a + b) for a, b in zip(step, more, strict=True)]
-            for weights, speed, g in zip(
-                (self._inner, self._outer), self._speed, step, strict=True
-            ):
+            layers = (self._inner, self._outer)
+            for weights, speed, g in zip(layers, self._speed, step, strict=True):
                 speed *= 0.9
                 speed += g
-                weights -= self._rate * speed
+                weights -= self._settings.teacher_rate * speed
 
     def votes(self, records: FloatArray) -> NDArray[np.int64]:
         """Return how many teachers find each record less, and more, real than half of them.

@@ -98,23 +98,11 @@ def on_simplex(values: FloatArray) -> FloatArray:
     return np.asarray(found / found.sum())
 
 
-def spanning_tree(columns: int, edges: Sequence[Edge]) -> bool:
-    """Tell whether edges between the columns are without a cycle."""
-    root = list(range(columns))
-    for low, high in edges:
-        a, b = find(root, low), find(root, high)
-        if a == b:
-            return False
-        root[a] = b
-    return True
-
-
-def find(root: list[int], column: int) -> int:
-    """Return the representative of a column's component."""
-    while root[column] != column:
-        root[column] = root[root[column]]
-        column = root[column]
-    return column
+def joined(component: NDArray[np.int64], edge: Edge) -> bool:
+    """Join the components of an edge's ends; False where they are one already: a cycle."""
+    a, b = component[list(edge)]
+    component[component == b] = a
+    return bool(a != b)
 
 
 def walk(columns: int, edges: Sequence[Edge]) -> list[tuple[int, int | None]]:

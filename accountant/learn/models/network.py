@@ -13,9 +13,9 @@ from scipy import special
 from accountant._basics.arrays import Array
 from accountant._core import training
 from accountant.errors import DomainError
-from accountant.learn import probes, validation
+from accountant.learn import validation
 from accountant.learn.clipping import Rule
-from accountant.learn.models.base import BLOCK_ROWS, Model, Totals
+from accountant.learn.models.base import BLOCK_ROWS, Model, Totals, public_targets
 from accountant.learn.models.layers import Layer, LayerStack
 from accountant.learn.validation import features
 
@@ -201,7 +201,7 @@ class Loss(ABC):
 
     def probe_targets(self, generator: np.random.Generator, n: int, like: Array) -> list[Array]:
         """Return arrays of ``n`` random targets of the kind of checked ones."""
-        return probes.public_targets(generator, n, like)
+        return public_targets(generator, n, like)
 
 
 class SquaredLoss(Loss):

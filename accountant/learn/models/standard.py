@@ -13,8 +13,7 @@ from accountant import checks
 from accountant._basics.arrays import Array
 from accountant.checks import Argument
 from accountant.errors import DomainError
-from accountant.learn.models.convolution import Convolution
-from accountant.learn.models.layers import Activation, AveragePool, Dense, Layer
+from accountant.learn.models.layers import Activation, AveragePool, Convolution, Dense, Layer
 from accountant.learn.models.network import LogisticLoss, Loss, Network, SoftmaxLoss, SquaredLoss
 
 PENALTY = Argument(

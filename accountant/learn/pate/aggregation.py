@@ -1,172 +1,46 @@
-"""Noisy votes: GNMax, Confident-GNMax, the interactive variant, LNMax."""
+"""Streams of queries to the teachers, and the private release of what their votes cost.
+
+The release is of a sum of data-dependent Rényi bounds, by smooth sensitivity.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from accountant import checks
 from accountant._basics.arrays import FloatArray
+from accountant.conversions import rdp_to_epsilon
 from accountant.errors import BudgetExceeded, DomainError
 from accountant.learn.account import charged
-from accountant.learn.pate.bounds import (
-    LAPLACE_STEP,
-    SIGMA,
+from accountant.learn.pate.votes import (
     STEP,
+    GNMax,
+    LNMax,
     gaussian_data_dependent_rdp,
-    laplace_data_dependent_rdp,
-    log_probability_of_another,
+    log_of_the_rest,
     vote_table,
 )
 from accountant.learn.selection.noisy_max import Generator, generator_of
 from accountant.ledger import Accountant
-from accountant.mechanisms import Gaussian, ReportNoisyMax
-from accountant.mechanisms.base import Described, Mechanism
-from accountant.mechanisms.fields import set_fields
+from accountant.mechanisms import Gaussian, SmoothSensitivityGaussian
+from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.concentrated import SMOOTHNESS
 from accountant.noise import Grid, SecureGenerator
-from accountant.noise.exact_samplers import rounded_laplace
 from accountant.relations import NeighbouringRelation
-
-ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
-ROOT_2_UP = math.nextafter(math.sqrt(2.0), 2.0)
 
 
 class Refusal(Enum):
     """The answer to a query whose vote was not clear enough."""
 
     UNCLEAR = "unclear"
-
-
-@dataclass(frozen=True, repr=False)
-class GNMax(Described):
-    """The class with the largest count after Gaussian noise; with a threshold, Confident-GNMax.
-
-    Parameters
-    ----------
-    sigma : float
-        Standard deviation of the noise on every count.
-    threshold : int, optional
-        Answer only if the largest count, with noise of its own, reaches it.
-    threshold_sigma : float, optional
-        Standard deviation of that noise; needed with a threshold.
-    relation : NeighbouringRelation, keyword only
-        Under which one record reaches one teacher: add-or-remove (or zero-out), and replace-one if
-        a record's replacement stays with its teacher, as it does in shards by position.
-
-    Notes
-    -----
-    *Guarantee.* One record moves one vote, hence two counts by one: a Gaussian mechanism of
-    sensitivity √2, whatever else the records do to that teacher; the threshold test has sensitivity
-    1 (docs/theorems_selection.md, Theorem P9).
-    """
-
-    sigma: float
-    threshold: int | None = None
-    threshold_sigma: float | None = None
-    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
-
-    def __post_init__(self) -> None:
-        set_fields(self, sigma=checks.number(SIGMA, self.sigma))
-        if (self.threshold is None) != (self.threshold_sigma is None):
-            raise DomainError("threshold and threshold_sigma must be given together")
-        if self.threshold is not None:
-            checks.integer("threshold", self.threshold, 0)
-            name = SIGMA.renamed("threshold_sigma")
-            set_fields(self, threshold_sigma=checks.number(name, self.threshold_sigma))
-
-    @property
-    def answer_mechanism(self) -> Mechanism:
-        """The cost of one answer."""
-        return Gaussian(self.sigma, sensitivity=ROOT_2_UP * self._share, relation=self.relation)
-
-    @property
-    def test_mechanism(self) -> Mechanism | None:
-        """The cost of one threshold test; None without a threshold."""
-        if self.threshold_sigma is None:
-            return None
-        return Gaussian(self.threshold_sigma, sensitivity=self._share, relation=self.relation)
-
-    @property
-    def _share(self) -> float:
-        # The mechanism doubles its sensitivity under replace-one; one vote moves all the same.
-        return 0.5 if self.relation is NeighbouringRelation.REPLACE_ONE else 1.0
-
-    def winner(self, counts: FloatArray, generator: SecureGenerator) -> int:
-        """Return the noisy winner of one vote."""
-        return int(np.argmax(_gaussian(counts, self.sigma, generator)))
-
-    def is_clear(
-        self, counts: FloatArray, generator: SecureGenerator, offset: FloatArray | float = 0.0
-    ) -> bool:
-        """Test whether the largest count, less a public ``offset``, reaches the threshold."""
-        if self.threshold is None or self.threshold_sigma is None:
-            return True
-        largest = np.array([np.max(counts - offset)])
-        return bool(_gaussian(largest, self.threshold_sigma, generator)[0] >= self.threshold)
-
-    def data_dependent_rdp(self, counts: NDArray[np.int64], order: float) -> float:
-        """Bound the divergence of one answer, given the votes: private, see the module's bounds."""
-        log_q = float(log_probability_of_another(counts, self.sigma)[0])
-        return gaussian_data_dependent_rdp(log_q, self.sigma, order)
-
-
-@dataclass(frozen=True, repr=False)
-class LNMax(Described):
-    """The class with the largest count after Laplace noise.
-
-    Parameters
-    ----------
-    scale : float
-        Scale of the noise on every count.
-    relation : NeighbouringRelation, keyword only
-        As in :class:`GNMax`.
-
-    Notes
-    -----
-    *Guarantee.* 2/scale-differential privacy for each answer (Papernot et al. 2017), by noise on
-    the integers' own grid, which is finer (docs/theorems_selection.md, Theorems P3 and P9).
-    """
-
-    scale: float
-    relation: NeighbouringRelation = field(default=ADD_OR_REMOVE, kw_only=True)
-    threshold: ClassVar[None] = None
-
-    def __post_init__(self) -> None:
-        set_fields(self, scale=checks.number(checks.SCALE, self.scale))
-
-    @property
-    def answer_mechanism(self) -> Mechanism:
-        """The cost of one answer."""
-        share = 0.5 if self.relation is NeighbouringRelation.REPLACE_ONE else 1.0
-        return ReportNoisyMax(self.scale, "laplace", sensitivity=share, relation=self.relation)
-
-    @property
-    def test_mechanism(self) -> None:
-        """There is no threshold."""
-        return None
-
-    def winner(self, counts: FloatArray, generator: SecureGenerator) -> int:
-        """Return the noisy winner of one vote."""
-        steps = 1.0 / LAPLACE_STEP
-        noise = rounded_laplace(generator, counts.size, self.scale * steps)
-        return int(np.argmax(counts * steps + noise))
-
-    def is_clear(
-        self, counts: FloatArray, generator: SecureGenerator, offset: FloatArray | float = 0.0
-    ) -> bool:
-        """Return True: every query is answered."""
-        return True
-
-    def data_dependent_rdp(self, counts: NDArray[np.int64], order: float) -> float:
-        """Bound the divergence of one answer, given the votes: private, see the module's bounds."""
-        log_q = float(log_probability_of_another(counts, self.scale, noise="laplace")[0])
-        return laplace_data_dependent_rdp(log_q, self.scale, order)
 
 
 class VoteStream:
@@ -265,7 +139,11 @@ class VoteStream:
         offset, own = self._opinion(prediction, counts)
         self.queries += 1
         if not self.aggregator.is_clear(counts[0], self._generator, offset):
-            return int(np.argmax(own)) if own is not None and own.max() > confidence else _UNCLEAR
+            return (
+                int(np.argmax(own))
+                if own is not None and own.max() > confidence
+                else Refusal.UNCLEAR
+            )
         self.answers += 1
         self._votes.append(counts[0].astype(np.int64))
         return self.aggregator.winner(counts[0], self._generator)
@@ -301,10 +179,160 @@ class VoteStream:
         return np.rint(own * counts.sum()), own
 
 
-_UNCLEAR = Refusal.UNCLEAR
+REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 
 
-def _gaussian(counts: FloatArray, sigma: float, generator: SecureGenerator) -> FloatArray:
-    # Counts are integers, and the step divides one: they are on the grid as they are.
-    grid = Grid.at_most(min(sigma * STEP, 1.0))
-    return grid.release_gaussian(counts, sigma, generator)
+@dataclass(frozen=True)
+class DataDependentRelease:
+    """A published upper bound on the data-dependent cost of some answers.
+
+    Attributes
+    ----------
+    rdp : float
+        Above the data-dependent Rényi bound of the answers at ``order``, except with probability
+        ``failure``.
+    order : float
+        The order, fixed in advance.
+    epsilon, delta : float
+        What ``rdp`` converts to.
+    failure : float
+        The probability that the bound is too low, over the noise of this release.
+    mechanism : Mechanism
+        What publishing it costs: a further entry for the ledger.
+    private : bool
+        False for a seeded release.
+    """
+
+    rdp: float
+    order: float
+    epsilon: float
+    delta: float
+    failure: float
+    mechanism: Mechanism
+    private: bool
+
+
+def gap_table(teachers: int, classes: int, sigma: float, order: float) -> FloatArray:
+    """Return a bound on one answer's divergence for every gap 0, …, ``teachers``; non-increasing.
+
+    The gap is the largest count less the second largest; q is at most (classes - 1) times the
+    chance that the second one wins.
+    """
+    gaps = np.arange(teachers + 1, dtype=np.float64)
+    # A step less, as in log_probability_of_another.
+    logs = special.log_ndtr((STEP - gaps / sigma) / math.sqrt(2.0)) + math.log(classes - 1.0)
+    logs = np.minimum(logs + 1e-12 * (1.0 + np.abs(logs)), log_of_the_rest(classes))
+    table = [gaussian_data_dependent_rdp(min(float(x), 0.0), sigma, order) for x in logs]
+    # The bound at a smaller gap is a bound at a larger one.
+    return np.array(np.maximum.accumulate(np.array(table)[::-1])[::-1])
+
+
+def smooth_bound(gaps: NDArray[np.integer], table: FloatArray, smoothness: float) -> float:
+    """Return a β-smooth upper bound on the local sensitivity of the sum of ``table[gaps]``.
+
+    Notes
+    -----
+    *Guarantee.* max over d of e^{-βd}·Σᵢ L_d(gapᵢ), L_d the largest change of the table by a move
+    of at most 2 anywhere within 2d (docs/theorems_selection.md, Theorem P11).
+    """
+    size = table.size
+    change = np.zeros(size)
+    for step in (1, 2):
+        if size > step:
+            moved = np.abs(table[step:] - table[:-step])
+            change[:-step] = np.maximum(change[:-step], moved)
+            change[step:] = np.maximum(change[step:], moved)
+    best, reach = 0.0, change
+    for distance in range(size // 2 + 2):
+        best = max(best, math.exp(-smoothness * distance) * math.fsum(reach[gaps].tolist()))
+        padded = np.concatenate([[0.0, 0.0], reach, [0.0, 0.0]])
+        reach = np.max([padded[k : k + size] for k in range(5)], axis=0)
+    return best * (1.0 + 1e-12)
+
+
+def release_data_dependent_epsilon(
+    votes: object,
+    aggregator: GNMax,
+    *,
+    delta: float,
+    order: float = 20.0,
+    noise_multiplier: float = 10.0,
+    smoothness: float = 0.01,
+    failure: float = 1e-3,
+    rng: Generator = None,
+) -> DataDependentRelease:
+    """Publish a bound on the data-dependent cost of answers, with noise for its own sensitivity.
+
+    Parameters
+    ----------
+    votes : array_like of int, shape (answers, classes)
+        The votes that were answered; every row sums to the number of teachers, which is public.
+    aggregator : GNMax
+        How they were answered. Threshold tests are to be accounted apart.
+    delta : float
+        Where the bound is converted to ε.
+    order : float
+        The Rényi order; it must not be chosen by looking at the votes.
+    noise_multiplier : float
+        σ of the noise on the bound and, in units of β, on the logarithm of its sensitivity.
+    smoothness : float
+        β.
+    failure : float
+        The probability that the bound published is too low.
+    rng : SecureGenerator, int or None
+        A seed is for tests only.
+
+    Notes
+    -----
+    *Guarantee.* The release is private at the cost of its ``mechanism``, and its ``rdp`` bounds
+    D_order of these answers on these data against every neighbour, except with probability
+    ``failure`` (docs/theorems_selection.md, Theorems P11 and P12). Which queries were asked and
+    answered is taken as given, that is, as chosen without the answers. It does not replace the
+    entry of the answers in a ledger: their guarantee for all data sets stays the data-independent
+    one. The noise here is scaled by a private number in floating point; ``rdp`` is therefore
+    rounded up to a public grid a thousand times finer than the noise, and the chance that a digit
+    beyond it decides is outside the guarantee.
+    """
+    checks.instance("aggregator", aggregator, GNMax, "a GNMax")
+    counts = vote_table(votes)
+    if not len(counts):
+        raise DomainError("votes must have at least one row; got none")
+    teachers = int(counts[0].sum())
+    if not (counts.sum(axis=1) == teachers).all():
+        raise DomainError("every row of votes must sum to the number of teachers")
+    alpha = checks.number(checks.ORDER, order)
+    target = checks.number(checks.TARGET_DELTA, delta)
+    sigma = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
+    beta = checks.number(SMOOTHNESS, smoothness)
+    chance = checks.number(checks.TARGET_DELTA.renamed("failure"), failure)
+    generator = generator_of(rng)
+    ordered = np.sort(counts, axis=1)
+    gaps = (ordered[:, -1] - ordered[:, -2]).astype(np.intp)
+    table = gap_table(teachers, counts.shape[1], aggregator.sigma, alpha)
+    total = math.fsum(table[gaps].tolist())
+    spread = smooth_bound(gaps, table, beta)
+    relation = aggregator.relation
+    # The logarithm of the sensitivity, in units of β, moves by one; rounding it adds a step, and
+    # its own digits, of a number up to 691, something too.
+    moved = 1.0 + 2.0**-28 * sigma + 2.0**-39 / beta
+    moved *= 0.5 if relation is REPLACE_ONE else 1.0
+    mechanism = SmoothSensitivityGaussian(sigma, smoothness=beta, relation=relation) + Gaussian(
+        sigma, sensitivity=moved, relation=relation
+    )
+    # Above both truths at once, each with half of the failure probability.
+    quantile = NormalDist().inv_cdf(1.0 - 0.5 * chance) * sigma * (1.0 + 1e-9)
+    level = math.log(max(spread, 1e-300)) / beta
+    largest = math.exp(min((_noisy(level, sigma, generator) + quantile) * beta, 700.0))
+    value = total + spread * _noisy(0.0, sigma, generator)
+    # Rounded up to a grid that is public by now: the digits of the product stay private.
+    coarse = Grid.at_most(min(max(largest * quantile, 1e-250), 1e250) * 2.0**-10).step
+    rdp = (max(math.ceil((value + largest * quantile) / coarse), 0) + 1) * coarse
+    epsilon = rdp_to_epsilon(lambda a: rdp if a <= alpha else math.inf, target, orders=[alpha])
+    return DataDependentRelease(
+        rdp, alpha, epsilon, target, chance, mechanism, not generator.seeded
+    )
+
+
+def _noisy(value: float, sigma: float, generator: SecureGenerator) -> float:
+    grid = Grid.at_most(sigma * 2.0**-30)
+    return float(grid.release_gaussian(np.array([value]), sigma, generator)[0])

@@ -13,7 +13,8 @@ from accountant import checks
 from accountant._basics.arrays import Array
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.account import Released
-from accountant.learn.pate.aggregation import GNMax, LNMax, Refusal, VoteStream
+from accountant.learn.pate.aggregation import Refusal, VoteStream
+from accountant.learn.pate.votes import GNMax, LNMax
 from accountant.learn.selection.noisy_max import Generator, generator_of
 from accountant.learn.validation import as_records, class_labels, records_at, silence
 from accountant.ledger import Accountant

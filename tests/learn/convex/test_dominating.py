@@ -14,7 +14,6 @@ from accountant.learn.convex.dominating import (
     BLOCK,
     ConvexNormalPair,
     concave_majorant,
-    normal_profile,
 )
 from accountant.learn.convex.losses import BoundedPoisson, Huber, HuberHinge, Logistic, Softmax
 from accountant.learn.convex.mechanism import (
@@ -23,11 +22,12 @@ from accountant.learn.convex.mechanism import (
     dominating_pair,
     pure_epsilon_for_noise,
 )
-from accountant.learn.convex.objective import perturb_objective
+from accountant.learn.convex.perturbation import perturb_objective
 from accountant.ledger import Accountant
 from support.published_objectives import (
     chaudhuri_monteleoni_sarwate,
     kifer_smith_thakurta,
+    normal_profile,
     redberg_koskela_wang,
     redberg_koskela_wang_delta,
 )

@@ -10,9 +10,8 @@ from scipy.special import ndtr, ndtri
 
 from accountant.errors import DomainError
 from accountant.learn.convex import posterior as gibbs
-from accountant.learn.convex.dominating import normal_profile
+from accountant.learn.convex.fit import NoiseSource
 from accountant.learn.convex.losses import BoundedPoisson, Huber, HuberHinge, Logistic, Softmax
-from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.convex.posterior import (
     exponential_mechanism,
     gibbs_posterior,
@@ -20,9 +19,10 @@ from accountant.learn.convex.posterior import (
     integer_risk,
     oscillation,
 )
-from accountant.learn.convex.rows import clip_rows
-from accountant.learn.convex.solvers import RegularizedRisk, minimize
+from accountant.learn.convex.rows import PublicRisk, RegularizedRisk, clip_rows
+from accountant.learn.convex.solvers import minimize
 from accountant.mechanisms.stated_guarantees import PureDP
+from support.published_objectives import normal_profile
 
 RNG = np.random.default_rng(4)
 X = clip_rows(RNG.normal(size=(60, 3)), 1.0)
@@ -159,7 +159,7 @@ def test_the_gibbs_account_holds_for_exact_densities(lam, temperature):
 @pytest.mark.long
 def test_gibbs_samples_have_the_gibbs_law(monkeypatch):
     x, y, lam = np.array([[1.0], [0.5], [-1.0]]), np.array([1.0, 1.0, 1.0]), 0.5
-    law = gibbs._law(Logistic(), 1.0, lam, 1, 0.3)
+    law = gibbs._law(PublicRisk(Logistic(), 10**5, (1,), 1.0, lam), 0.3)
     problem = RegularizedRisk(x, y, Logistic(), lam, np.zeros(1), 1.0)
     centre = minimize(problem, 1e-6)
     tau = problem.certified_gradient_norm(centre)
@@ -261,7 +261,7 @@ def test_laws_that_are_off_by_a_factor_cost_three_times_its_logarithm(mu, xi):
 def test_the_rounding_of_a_gibbs_sample_is_paid_for():
     for loss in GIBBS_LOSSES:
         for mu in (0.05, 0.3, 2.0):
-            law = gibbs._law(loss, 1.0, 1.0, 2, mu)
+            law = gibbs._law(PublicRisk(loss, 10**5, (2,), 1.0, 1.0), mu)
             paid = gibbs_posterior_mu(
                 slope=loss.slope_bound, regularization=1.0, temperature=law.temperature
             )
@@ -269,7 +269,7 @@ def test_the_rounding_of_a_gibbs_sample_is_paid_for():
             assert paid + 3 * law.rounding <= mu * (1 + 1e-12)
             assert paid > 0.95 * mu
     with pytest.raises(DomainError, match="must be nearer"):
-        gibbs._law(Logistic(), 1.0, 1e-6, 2, 1.0)
+        gibbs._law(PublicRisk(Logistic(), 10**5, (2,), 1.0, 1e-6), 1.0)
 
 
 def test_huber_labels_beyond_reach_change_nothing_and_cost_no_digits():

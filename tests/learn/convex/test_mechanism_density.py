@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from accountant.learn.convex.dominating import normal_profile
 from accountant.learn.convex.losses import HuberHinge, Logistic, Softmax
 from accountant.learn.convex.mechanism import ObjectivePerturbation, dominating_pair
 from support.convex_densities import (
@@ -17,6 +16,7 @@ from support.convex_densities import (
     worst_excess,
 )
 from support.oracle import convex as oracle
+from support.published_objectives import normal_profile
 
 
 def gaussian_case(loss, make, sample, lam, sigma, rng, records, r=1.0):

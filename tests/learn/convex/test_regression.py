@@ -8,10 +8,15 @@ import pytest
 import accountant as ac
 from accountant.errors import DomainError
 from accountant.learn.convex import fit as fits
-from accountant.learn.convex import regression
-from accountant.learn.convex.moments import private_covariance, private_mean, private_quantile
-from accountant.learn.convex.noise import NoiseSource
-from accountant.learn.convex.regression import ada_ssp, private_ridge
+from accountant.learn.convex import statistics as regression
+from accountant.learn.convex.fit import NoiseSource
+from accountant.learn.convex.posterior import private_quantile
+from accountant.learn.convex.statistics import (
+    ada_ssp,
+    private_covariance,
+    private_mean,
+    private_ridge,
+)
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import PureDP
 from accountant.noise.exact_samplers import discrete_laplace
@@ -152,10 +157,10 @@ def test_the_gram_noise_has_its_variances():
     x = np.zeros((1, 3))
     draws = []
     for seed in range(400):
-        source = NoiseSource(seed)
-        s = regression._noisy_statistics(x, np.zeros(1), (1.0, 1.0), 2.0, source)
-        assert (s.gram == s.gram.T).all()
-        draws.append(s.gram)
+        fit = fits.Fit("test", 1.0, 1e-5, None, seed)
+        gram, _, _ = regression._noisy_statistics(fit, x, np.zeros(1), (1.0, 1.0), 2.0)
+        assert (gram == gram.T).all()
+        draws.append(gram)
     noise = np.stack(draws)
     sigma = 2 * math.sqrt(2)
     assert noise[:, 0, 0].std() == pytest.approx(sigma, rel=0.12)

@@ -10,17 +10,21 @@ from scipy.special import ndtr
 import accountant as ac
 from accountant import NeighbouringRelation
 from accountant.errors import ArgumentTypeError, DomainError
-from accountant.learn.convex import bolt_on, output
+from accountant.learn.convex import bolt_on
+from accountant.learn.convex import perturbation as output
 from accountant.learn.convex.bolt_on import bolt_on_sgd, permutation_sgd_sensitivity
-from accountant.learn.convex.dominating import normal_profile
 from accountant.learn.convex.gradient import last_iterate_mu, noisy_gradient_descent
 from accountant.learn.convex.losses import Huber, HuberHinge, Logistic
-from accountant.learn.convex.objective import perturb_objective
-from accountant.learn.convex.output import minimum_sensitivity, perturb_output
+from accountant.learn.convex.perturbation import (
+    minimum_sensitivity,
+    perturb_objective,
+    perturb_output,
+)
 from accountant.learn.convex.rows import clip_rows, project
 from accountant.learn.convex.solvers import RegularizedRisk, minimize
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import PureDP
+from support.published_objectives import normal_profile
 
 RNG = np.random.default_rng(4)
 X = clip_rows(RNG.normal(size=(60, 3)), 1.0)
@@ -302,7 +306,7 @@ def test_pure_output_noise_has_a_gamma_length_about_the_minimum():
 
 
 def test_a_pure_releases_grid_holds_values_far_beyond_its_noise(monkeypatch):
-    from accountant.learn.convex.noise import NoiseSource
+    from accountant.learn.convex.fit import NoiseSource
 
     seen = {}
     real = NoiseSource.release_pure

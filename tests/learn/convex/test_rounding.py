@@ -9,16 +9,16 @@ from mpmath import mp, mpf
 from scipy.special import ndtr
 
 from accountant._basics.rounding import U
-from accountant.learn.convex import bolt_on, gradient, regression
+from accountant.learn.convex import bolt_on, gradient
+from accountant.learn.convex import statistics as regression
 from accountant.learn.convex.bolt_on import (
     bolt_on_sgd,
     permutation_sgd_rounding,
     permutation_sgd_sensitivity,
 )
-from accountant.learn.convex.dominating import normal_profile
+from accountant.learn.convex.fit import NoiseSource
 from accountant.learn.convex.gradient import last_iterate_mu
 from accountant.learn.convex.losses import Huber, HuberHinge, Logistic, Softmax
-from accountant.learn.convex.noise import NoiseSource
 from accountant.learn.convex.rows import (
     clip_rows,
     gradient_rounding,
@@ -27,6 +27,7 @@ from accountant.learn.convex.rows import (
     sum_by_blocks,
 )
 from support.oracle import convex as oracle
+from support.published_objectives import normal_profile
 
 RNG = np.random.default_rng(4)
 X = clip_rows(RNG.normal(size=(60, 3)), 1.0)
@@ -166,7 +167,7 @@ def test_permutation_sgd_in_floats_stays_within_its_rounding(monkeypatch, gamma,
     computed, bound = bolt_on_sgd(X, Y, epsilon=1, delta=1e-5, data_norm=1.0, rng=7, **options)
     rounding = permutation_sgd_rounding(
         loss, norm=1.0, columns=3, batch_size=batch, steps=48, regularization=gamma,
-        step_size=None if gamma else 0.7, radius=radius,
+        step_size=None if gamma else 0.7, radius=radius or math.inf,
     )  # fmt: skip
     rows = clip_rows(X, 1.0).tolist()
     with mp.workdps(40):

@@ -11,10 +11,10 @@ import pytest
 
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn import convex
-from accountant.learn.convex import gradient, moments, regression
+from accountant.learn.convex import gradient, statistics
 from accountant.learn.convex import posterior as gibbs
 from accountant.learn.convex.losses import BoundedPoisson, Huber, Logistic
-from accountant.learn.convex.rows import clip_rows, sum_by_blocks
+from accountant.learn.convex.rows import PublicRisk, clip_rows, sum_by_blocks
 from accountant.learn.convex.solvers import least_tolerance
 
 KW = {"epsilon": 1.0, "delta": 1e-5, "data_norm": 1.0}
@@ -39,10 +39,9 @@ CAPPED = ("objective", "output", "gibbs")
 @pytest.mark.parametrize("name", TRAINERS)
 def test_more_records_than_the_public_bound_are_refused_without_their_number(name, monkeypatch):
     options = {"max_records": 41} if name in CAPPED else {}
-    for module in (gradient, moments, regression):
+    for module in (gradient, statistics):
         monkeypatch.setattr(module, "MOST_RECORDS", 41)
-    for module in (convex.moments, convex.posterior):
-        monkeypatch.setattr(module, "MOST_COUNTED", 41)
+    monkeypatch.setattr(gibbs, "MOST_COUNTED", 41)
     x, y = np.tile(X, (20, 1)), np.tile(Y, 20)
     for n in (40, 41):
         TRAINERS[name](x[:n], y[:n], **options)
@@ -68,23 +67,19 @@ def test_public_numbers_are_refused_before_the_data_are_read(name):
 
 
 def test_the_least_tolerance_is_of_public_numbers():
-    common = {"shape": (100,), "norm": 1.0, "regularization": 0.125, "linear": 10.0}
-    small, large = (least_tolerance(Logistic(), max_records=n, **common) for n in (10**4, 10**9))
+    small, middle, large = (
+        least_tolerance(PublicRisk(Logistic(), n, (100,), 1.0, 0.125, 10.0))
+        for n in (10**4, 10**7, 10**9)
+    )
     assert small < 1e-9 < 1e-5 < large < 1e-3
-    # The default tolerance is certified for ten million records.
-    assert least_tolerance(Logistic(), max_records=10**7, **common) < 2e-7
+    assert middle < 2e-7  # the default tolerance is certified for ten million records
     fits = [
         convex.perturb_output(X, Y, regularization=1.0, **KW, max_records=n, rng=1)
         for n in (10**7, 10**9)
     ]
     # What it costs is charged: the sensitivity grows with the tolerance.
-    assert (
-        fits[1].details["sensitivity"]
-        > 1.0
-        + 2
-        * least_tolerance(Logistic(), max_records=10**9, shape=(2,), norm=1.0, regularization=1.0)
-        * 0.999
-    )
+    paid = 2 * least_tolerance(PublicRisk(Logistic(), 10**9, (2,), 1.0, 1.0))
+    assert fits[1].details["sensitivity"] > 1.0 + paid * 0.999
     assert fits[0].details["sensitivity"] == pytest.approx(1.0 + 2e-6, rel=1e-9)
 
 
@@ -98,8 +93,8 @@ def test_a_loss_that_does_not_say_how_it_rounds_is_refused():
 
 def test_gibbs_settings_that_may_take_too_many_proposals_are_refused():
     with pytest.raises(DomainError, match="proposals"):
-        gibbs._require_proposals(Logistic(), 1.0, 1e-3, 2, 10**5)
-    gibbs._require_proposals(Logistic(), 1.0, 1e-3, 2, 10**4)
+        gibbs._require_proposals(PublicRisk(Logistic(), 10**5, (2,), 1.0, 1e-3))
+    gibbs._require_proposals(PublicRisk(Logistic(), 10**4, (2,), 1.0, 1e-3))
 
 
 @pytest.mark.parametrize("name", [name for name in TRAINERS if name not in ("mean", "covariance")])
@@ -160,8 +155,8 @@ def test_a_failed_eigenvalue_is_found_otherwise(monkeypatch):
         raise np.linalg.LinAlgError("no")
 
     monkeypatch.setattr(np.linalg, "eigvalsh", fail)
-    assert abs(regression._least_eigenvalue(gram) - expected) < 300 * 2.0**-53 * 32 * 6
-    assert regression._least_eigenvalue(np.zeros((3, 3))) == 0.0
+    assert abs(statistics._least_eigenvalue(gram) - expected) < 300 * 2.0**-53 * 32 * 6
+    assert statistics._least_eigenvalue(np.zeros((3, 3))) == 0.0
 
 
 WRONG = np.array([1.0, 5.0, 1.0])  # a label outside the domain: it would be asked first

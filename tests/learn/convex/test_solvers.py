@@ -8,14 +8,13 @@ import pytest
 from scipy import stats
 
 from accountant.errors import DomainError
-from accountant.learn.convex import exact_gradients
-from accountant.learn.convex.dominating import normal_profile
+from accountant.learn.convex import rows as exact_gradients
+from accountant.learn.convex.fit import FINE_BITS, NoiseSource, rounded_shift
 from accountant.learn.convex.losses import BoundedPoisson, Huber, HuberHinge, Logistic, Softmax
-from accountant.learn.convex.noise import FINE_BITS, NoiseSource, rounded_shift
-from accountant.learn.convex.objective import perturb_objective
-from accountant.learn.convex.output import perturb_output
+from accountant.learn.convex.perturbation import perturb_objective, perturb_output
 from accountant.learn.convex.rows import clip_rows, sum_by_blocks
 from accountant.learn.convex.solvers import RegularizedRisk, minimize
+from support.published_objectives import normal_profile
 
 LOSSES = [Logistic(), HuberHinge(0.1), Huber(0.8), BoundedPoisson(1.0, 4.0), Softmax(4)]
 
@@ -128,7 +127,7 @@ def test_sums_by_blocks_are_sums():
 @pytest.mark.long
 def test_a_margin_without_roundoff_is_caught(monkeypatch):
     # The same check as above, with the round-off terms removed, must fail somewhere.
-    monkeypatch.setattr(exact_gradients, "gradient_error", lambda *_, **__: 0.0)
+    monkeypatch.setattr(exact_gradients.PublicRisk, "gradient_error", 0.0)
     below = 0
     for seed in range(40):
         p = problem(Logistic(), n=300, d=5, seed=seed, lam=30.0)
@@ -258,7 +257,7 @@ def test_the_pure_release_pays_for_the_rounding_of_its_linear_term(monkeypatch):
         seen["distance"] = distance
         return real_release(self, values, distance, epsilon, lost)
 
-    monkeypatch.setattr("accountant.learn.convex.objective.TOLERANCE", 1e-10)
+    monkeypatch.setattr("accountant.learn.convex.perturbation.TOLERANCE", 1e-10)
     monkeypatch.setattr(NoiseSource, "multivariate_laplace", laplace)
     monkeypatch.setattr(NoiseSource, "release_pure", release)
     rng = np.random.default_rng(0)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from accountant.learn import convex
-from accountant.learn.convex import exact_gradients, solvers
-from accountant.learn.convex.exact_gradients import Point, RegularizedRisk, largest_target
+from accountant.learn.convex import rows as exact_gradients
+from accountant.learn.convex import solvers
 from accountant.learn.convex.losses import (
     SLOPE_ROUNDINGS,
     BoundedPoisson,
@@ -23,7 +23,7 @@ from accountant.learn.convex.losses import (
     Logistic,
     Softmax,
 )
-from accountant.learn.convex.rows import clip_rows
+from accountant.learn.convex.rows import Point, PublicRisk, RegularizedRisk, clip_rows
 from accountant.learn.convex.solvers import least_tolerance, minimize
 
 LOSSES = [
@@ -252,13 +252,14 @@ def adversarial(seed):
     lam = 10.0 ** rng.uniform(-6, 3) * loss.curvature_bound
     shape = (d,) if loss.outputs is None else (d, loss.outputs)
     linear = rng.normal(size=shape) * 10.0 ** rng.uniform(-3, 4) * rng.choice([0, 1])
-    tau = least_tolerance(
-        loss, max_records=10**6, shape=shape, norm=1.0, regularization=lam,
-        linear=float(np.linalg.norm(linear)),
-    )  # fmt: skip
+    public = PublicRisk(loss, 10**6, shape, 1.0, lam, float(np.linalg.norm(linear)))
+    tau = least_tolerance(public)
     y = labels_for(loss, rng, n, np.zeros(n))
     if isinstance(loss, Huber):
-        y = loss.cut(y * 10.0 ** rng.uniform(-9, 290), largest_target(loss, 10**6, 1.0, lam))
+        y = loss.cut(
+            y * 10.0 ** rng.uniform(-9, 290),
+            PublicRisk(loss, 10**6, shape, 1.0, lam).largest_target,
+        )
     return RegularizedRisk(clip_rows(x, 1.0), y, loss, lam, linear, 1.0), tau
 
 
@@ -283,10 +284,8 @@ def test_a_failed_guess_is_mended(loss, start, monkeypatch):
     p, _ = hard_problem(loss, 80, 4, 1.0, seed=4)
     lam = 1e-2 * loss.curvature_bound
     p = RegularizedRisk(p.x, p.y, loss, lam, p.linear, 1.0)
-    tau = least_tolerance(
-        loss, max_records=10**5, shape=p.linear.shape, norm=1.0, regularization=lam,
-        linear=float(np.linalg.norm(p.linear)),
-    )  # fmt: skip
+    drawn = float(np.linalg.norm(p.linear))
+    tau = least_tolerance(PublicRisk(loss, 10**5, p.linear.shape, 1.0, lam, drawn))
     wanted = minimize(p, tau)
     value = {"zero": 0.0, "far": 1e200, "nan": math.nan, "inf": math.inf}[start]
     monkeypatch.setattr(solvers, "descend", lambda *_: np.full_like(p.linear, value))

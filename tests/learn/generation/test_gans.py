@@ -19,7 +19,7 @@ from accountant.learn.generation import (
     train_dp_gan,
     train_pate_gan,
 )
-from accountant.learn.generation.networks import Generator
+from accountant.learn.generation.dp_gan import Generator
 from accountant.learn.generation.pate_gan import Teachers
 from accountant.noise import SecureGenerator
 from support.dp_sgd_runs import arranged
@@ -70,9 +70,10 @@ def test_a_teacher_without_records_does_not_feel_whether_there_are_any(size, mon
     monkeypatch.setattr(
         "accountant.learn.generation.pate_gan.assign_shards", lambda n, k, rng: np.full(n, 1)
     )
+    few = PateGanSettings(teachers=3, teacher_hidden=4, teacher_rate=0.5, batch=8)
     learnt = []
     for records in (np.zeros((0, 2)), np.full((1, 2), 0.5)):
-        teachers = Teachers(records, 3, 4, 0.5, 8, SecureGenerator(1), np.random.default_rng(0))
+        teachers = Teachers(records, few, SecureGenerator(1), np.random.default_rng(0))
         teachers._outer *= size
         teachers.learn(np.random.default_rng(1).random((8, 2)))
         learnt.append([teachers._inner[[0, 2]].tobytes(), teachers._outer[[0, 2]].tobytes()])
@@ -177,10 +178,8 @@ def test_teachers_see_their_own_shards_only():
     generated = np.random.default_rng(4).random((16, features.shape[1]))
     states = []
     for spoiled in (None, 3):
-        secure = SecureGenerator(5)
-        teachers = Teachers(
-            features.copy(), 6, 8, 0.1, 16, secure, np.random.default_rng(6)
-        )  # fmt: skip
+        few = PateGanSettings(teachers=6, teacher_hidden=8, teacher_rate=0.1, batch=16)
+        teachers = Teachers(features.copy(), few, SecureGenerator(5), np.random.default_rng(6))
         if spoiled is not None:
             start, size = teachers._starts[spoiled], teachers._sizes[spoiled]
             teachers._rows[start : start + size] = math.nan

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from accountant.learn import Automatic, Batches, ConvolutionalNetwork, Noise, PerLayer, train_dp_sgd
 from accountant.learn.clipping import Flat
-from accountant.learn.models import convolution
+from accountant.learn.models import layers as convolution
 from accountant.learn.models.base import BLOCK_ROWS, Totals
-from accountant.learn.models.convolution import SPREAD, Convolution
+from accountant.learn.models.layers import SPREAD, Convolution
 from accountant.learn.release import (
     batch_cap,
     grid_for,
     relative_excess,
-    require_row_independence,
     rounded_sensitivity,
 )
+from accountant.learn.run import require_row_independence
 
 
 def convolutions(model):

@@ -17,7 +17,7 @@ from accountant.learn.pate import (
     log_probability_of_another,
     release_data_dependent_epsilon,
 )
-from accountant.learn.pate.sensitivity import gap_table, smooth_bound
+from accountant.learn.pate.aggregation import gap_table, smooth_bound
 from accountant.mechanisms import SmoothSensitivityGaussian
 
 COUNTS = [200, 30, 20]

@@ -14,7 +14,8 @@ import pytest
 from accountant._core import training
 from accountant.adapters import sklearn as sklearn_estimators
 from accountant.analyses.pld import loss_grid
-from accountant.audit import confidence, one_run
+from accountant.audit import one_run
+from accountant.audit import two_sample as confidence
 from accountant.composition import Composition
 from accountant.learn import blocks as aggregate
 from accountant.learn import local as bounded
@@ -22,7 +23,8 @@ from accountant.learn import local as responses
 from accountant.learn import plan, release, validation
 from accountant.learn.clipping import Rule
 from accountant.learn.convex.losses import HuberHinge
-from accountant.learn.pate import aggregation, ensemble
+from accountant.learn.pate import ensemble
+from accountant.learn.pate import votes as aggregation
 from accountant.learn.result import Averaging
 from accountant.ledger import evaluation, exact_sums, odometer
 from accountant.ledger.budget import Budget
@@ -35,12 +37,12 @@ from accountant.noise import exact_samplers as noise_exact
 from accountant.noise.generator import SecureGenerator
 from accountant.pairs import product
 from accountant.sampling import (
-    amplification,
     correlated_noise,
     epochs,
     exchange_pair,
     fixed_size,
     random_allocation,
+    sampler,
     spaced_poisson,
     truncated_poisson,
 )
@@ -466,7 +468,7 @@ BUGS = (
     Named(
         "epsilon-times-q",
         "sampling multiplies ε by q",
-        wrap(amplification, "_amplified", lambda original: lambda q, epsilon: q * epsilon),
+        wrap(sampler, "_amplified", lambda original: lambda q, epsilon: q * epsilon),
         "sampling/test_amplification.py::test_amplify",
     ),
     Named(

@@ -6,7 +6,8 @@ import numpy as np
 
 from accountant.audit import shipped
 from accountant.learn import local as bounded
-from accountant.learn.convex import output
+from accountant.learn.convex import fit
+from accountant.learn.convex import perturbation as output
 from accountant.learn.convex.losses import HuberHinge
 from accountant.learn.local import KaryResponse
 from accountant.learn.pate import GNMax
@@ -19,9 +20,13 @@ from support.planted.registry import Bug, wrap
 DELTA = 1e-5
 
 
+def sampling(seed):
+    return shipped.Sampling(50_000, seed, DELTA, 0.95)
+
+
 def output_perturbation_audit():
     """output perturbation under replace-one, from the two exact minima (`audit_mechanism`)"""
-    return finding(shipped.output_perturbation(50_000, 4, DELTA, 0.95))
+    return finding(shipped.output_perturbation(sampling(4)))
 
 
 def twin_fits():
@@ -29,11 +34,11 @@ def twin_fits():
     x = np.array([[1.0], [0.5], [10.0]])
     y = np.array([1.0, -1.0, 1.0])
     given = {"epsilon": 1.0, "delta": DELTA, "data_norm": 1.0, "regularization": 1000.0}
-    fits = [
+    pair = [
         output.perturb_output(x[:n], y[:n], **given, loss=HuberHinge(0.5), rng=3) for n in (2, 3)
     ]
-    distance = np.linalg.norm(fits[0].value - fits[1].value)
-    stated = fits[0].details["sensitivity"]
+    distance = np.linalg.norm(pair[0].value - pair[1].value)
+    stated = pair[0].details["sensitivity"]
     return None if distance <= stated * (1 + 1e-6) else f"moved by {distance}, not {stated}"
 
 
@@ -41,10 +46,10 @@ def stated_mechanisms():
     """the mechanisms a fit returns stay within the ε asked for"""
     x, y = np.array([[1.0]]), np.array([1.0])
     for epsilon in (0.5, 8.0, 50.0):
-        fit = output.perturb_output(
+        made = output.perturb_output(
             x, y, epsilon=epsilon, delta=DELTA, data_norm=1.0, regularization=10.0, rng=1
         )
-        spent = sum(mechanism.epsilon(DELTA) for mechanism in fit.mechanisms)
+        spent = sum(mechanism.epsilon(DELTA) for mechanism in made.mechanisms)
         if not spent <= epsilon:
             return f"{spent} at a target of {epsilon}"
     return None
@@ -52,12 +57,12 @@ def stated_mechanisms():
 
 def responses_audit():
     """k-ary randomised response (`audit_observations`)"""
-    return finding(shipped.k_ary_response(50_000, 7, 0.95))
+    return finding(shipped.k_ary_response(sampling(7)))
 
 
 def local_values_audit():
     """local Laplace reports (`audit_observations`)"""
-    return finding(shipped.local_laplace(50_000, 9, 0.95))
+    return finding(shipped.local_laplace(sampling(9)))
 
 
 def votes_audit():
@@ -117,7 +122,7 @@ BUGS = (
     Bug(
         "rows-trusted",
         "rows longer than the stated data norm are not scaled down",
-        wrap(output, "clip_rows", trust_the_rows),
+        wrap(fit, "clip_rows", trust_the_rows),
         twin_fits,
     ),
     Bug(

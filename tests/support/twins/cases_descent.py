@@ -174,9 +174,9 @@ for sampler, strategy in (
         name=f"train_dp_sgd, {type(strategy).__name__}, {strategy.bands} bands, {sampler}",
         covers=(
             "accountant.learn.train_dp_sgd",
-            "accountant.learn.correlated.ClassBatches",
-            "accountant.learn.correlated.CorrelatedPrivatiser",
-            "accountant.learn.correlated.draw_classes",
+            "accountant.learn.release.ClassBatches",
+            "accountant.learn.release.CorrelatedPrivatiser",
+            "accountant.learn.release.draw_classes",
         ),
         run=trained(
             lambda: LogisticRegression(D), law=strategy, sampler=sampler, steps=6,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from accountant.audit.replay.script import Diverged, Entry
+from accountant.audit.recorded import Diverged, Entry
 from support.twins.pairs import Pair
 from support.twins.tape import Tape
 from support.twins.trace import Trace, public_view, watch

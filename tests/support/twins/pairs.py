@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from accountant.audit.replay.audit import without_record
+from accountant.audit.replay import without_record
 
 Array = Any
 

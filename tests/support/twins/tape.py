@@ -16,11 +16,11 @@ from unittest import mock
 import numpy as np
 
 import accountant.learn.run as run_module
-from accountant.audit.replay.script import Diverged, Entry, Script
+from accountant.audit.recorded import Diverged, Entry, Script
 from accountant.learn import blocks as aggregate
-from accountant.learn import correlated
 from accountant.learn import local as bounded
-from accountant.learn.convex import noise as convex_noise
+from accountant.learn import release as correlated
+from accountant.learn.convex import fit as convex_noise
 from accountant.learn.generation import pate_gan
 from accountant.learn.pate import aggregation, ensemble
 from accountant.learn.selection import noisy_max

@@ -9,7 +9,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from accountant.audit.replay.sameness import View
+from accountant.audit.recorded import View
 from accountant.noise import SecureGenerator
 
 

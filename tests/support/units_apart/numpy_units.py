@@ -18,11 +18,11 @@ from unittest import mock
 
 import numpy as np
 
-from accountant.audit.replay.audit import frozen
-from accountant.audit.replay.script import Diverged
+from accountant.audit.recorded import Diverged, is_same
+from accountant.audit.replay import frozen
 from accountant.learn import blocks as aggregate
-from accountant.learn import correlated
-from accountant.learn.convex import fit, moments, regression
+from accountant.learn import release as correlated
+from accountant.learn.convex import fit, statistics
 from accountant.learn.generation.domain import Domain
 from accountant.learn.models.base import Totals
 from accountant.learn.pate import ensemble
@@ -71,8 +71,8 @@ class Parts:
         return [
             (Run, "_draw", self._drawn(Run._draw)),
             *((kind, "release", self._released(kind.release)) for kind in PRIVATISERS),
-            *((module, "paired", self._rows(module.paired)) for module in (fit, regression)),
-            (moments, "_centred", self._rows(moments._centred)),
+            *((module, "paired", self._rows(module.paired)) for module in (fit, statistics)),
+            (statistics, "_centred", self._rows(statistics._centred)),
             *((Domain, name, self._rows(getattr(Domain, name))) for name in ("encode", "features")),
             *(
                 (place, "records_at", self._shard(place.records_at))
@@ -160,7 +160,7 @@ def units_apart(case: Case, pair: Pair) -> tuple[list[str], Parts]:
         ends.append(end)
     one, other = traces
     wrong = [f"{a!r} and {b!r}" for a, b in zip(one.outside, other.outside, strict=True) if a != b]
-    wrong += [f"global generator {name}" for name in ends[0].differences(ends[1])]
+    wrong += [f"global generator {n}" for n, s in ends[0].items() if not is_same(s, ends[1][n])]
     wrong += _apart(*parts, pair.differs)
     wrong += [f"raised: {trace.raised}" for trace in traces if trace.raised is not None]
     if not wrong:

@@ -1,4 +1,8 @@
-"""Runs a trainer on neighbouring data sets with all randomness frozen, and compares."""
+"""Record and replay: what a run does with its data outside its releases, found without statistics.
+
+A trainer runs on neighbouring data sets with all randomness frozen. ``releases`` is what a run
+hands its private values to; ``recorded`` holds its events and compares them.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +17,8 @@ from typing import Any
 import numpy as np
 
 from accountant import checks
-from accountant.audit.replay.releases import Releases, composed
-from accountant.audit.replay.report import Finding, ReplayReport
-from accountant.audit.replay.sameness import is_same, shown
-from accountant.audit.replay.script import Diverged
+from accountant.audit.recorded import Diverged, Finding, ReplayReport, is_same, shown
+from accountant.audit.releases import Releases, composed
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.mechanisms.base import Mechanism
 
@@ -46,7 +48,7 @@ def audit_replay(
     ----------
     run : callable
         ``run(data, releases)`` hands each private value to ``releases``
-        (:class:`~accountant.audit.replay.Releases`) and returns what it would publish.
+        (:class:`~accountant.audit.Releases`) and returns what it would publish.
     data : array_like, list, or tuple of them
         The records along the first axis; tuples hold aligned arrays. Each run gets a copy.
     remove : iterable of int, optional
@@ -120,7 +122,7 @@ def audit_replay(
 
 def _recorded_run(
     run: Callable[[Any, Releases], Any], data: Any, seed: int
-) -> tuple[Releases, Any, FrozenRandomness]:
+) -> tuple[Releases, Any, dict[str, Any]]:
     recorded = Releases(seed)
     with recorded.patches, frozen(seed) as end:
         result = deepcopy(run(deepcopy(data), recorded))
@@ -139,7 +141,7 @@ def _replay(
     data: Any,
     releases: Releases,
     result: Any,
-    end: FrozenRandomness,
+    end: dict[str, Any],
 ) -> None:
     """Replay a run and note what differed."""
     try:
@@ -157,10 +159,10 @@ def _replay(
         releases.findings.append(
             Finding("result", f"{shown(result)} and {shown(own)} were returned")
         )
-    for generator in own_end.differences(end):
-        releases.findings.append(
-            Finding("randomness", f"the runs drew differently many numbers of {generator}")
-        )
+    for generator, state in own_end.items():
+        if not is_same(state, end[generator]):
+            what = f"the runs drew differently many numbers of {generator}"
+            releases.findings.append(Finding("randomness", what))
 
 
 def _neighbours(
@@ -292,44 +294,26 @@ def with_record(data: Any, index: int, record: Any) -> Any:
     return changed
 
 
-class FrozenRandomness:
-    """The states of the global generators at the end of a run.
-
-    Attributes
-    ----------
-    states : dict
-        By the name of the generator.
-    """
-
-    def __init__(self) -> None:
-        self.states: dict[str, Any] = {}
-
-    def differences(self, other: FrozenRandomness) -> list[str]:
-        """Return the names of the generators that ended in another state."""
-        return [
-            name for name, state in self.states.items() if not is_same(state, other.states[name])
-        ]
-
-
 @contextmanager
-def frozen(seed: int) -> Iterator[FrozenRandomness]:
-    """Seed ``random``, ``numpy.random`` and, where it is loaded, ``torch``; restore them after."""
+def frozen(seed: int) -> Iterator[dict[str, Any]]:
+    """Seed ``random``, ``numpy.random`` and, where it is loaded, ``torch``; restore them after.
+
+    Yields what will hold the states of these generators, by name, at the end of the block.
+    """
     torch = sys.modules.get("torch")
     python, legacy = random.getstate(), np.random.get_state(legacy=False)  # noqa: NPY002
     tensors = torch.get_rng_state() if torch is not None else None
-    result = FrozenRandomness()
+    states: dict[str, Any] = {}
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002
     if torch is not None:
         torch.manual_seed(seed)
     try:
-        yield result
-        result.states = {
-            "random": random.getstate(),
-            "numpy.random": np.random.get_state(legacy=False),  # noqa: NPY002
-        }
+        yield states
+        states["random"] = random.getstate()
+        states["numpy.random"] = np.random.get_state(legacy=False)  # noqa: NPY002
         if torch is not None:
-            result.states["torch"] = torch.get_rng_state()
+            states["torch"] = torch.get_rng_state()
     finally:
         random.setstate(python)
         np.random.set_state(legacy)  # noqa: NPY002

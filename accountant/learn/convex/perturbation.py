@@ -1,4 +1,4 @@
-"""Objective perturbation: a random linear term in the objective, and its minimum released.
+"""Output and objective perturbation: noise on a minimum, or a random linear term in its objective.
 
 The sum form is used throughout, J(θ) = Σ_i loss(x_i θ, y_i) + (λ/2)|θ|² + <b, θ>: it does not
 contain the number of records, which is private under add-or-remove.
@@ -13,15 +13,24 @@ from typing import NamedTuple, TypeAlias
 from accountant import checks
 from accountant._basics.arrays import Array, FloatArray
 from accountant.calibration import calibrate_sigma
-from accountant.learn.convex.exact_gradients import RegularizedRisk, largest_target
 from accountant.learn.convex.fit import (
+    COARSE,
+    FINE_BITS,
+    GRID_BITS,
     MOST_EXACT,
     MOST_RECORDS,
     REGULARIZATION,
+    RELEASE_SHARE,
+    Fit,
     LinearFit,
     PrivateResult,
     certified_tolerance,
+    gaussian_bits,
+    pure_bits,
     record_limit,
+    relation_factor,
+    remaining_after_rounding,
+    rounded_shift,
 )
 from accountant.learn.convex.losses import Logistic, Loss, Softmax
 from accountant.learn.convex.mechanism import (
@@ -29,19 +38,139 @@ from accountant.learn.convex.mechanism import (
     calibrate_objective,
     pure_epsilon_for_noise,
 )
-from accountant.learn.convex.noise import (
-    COARSE,
-    FINE_BITS,
-    RELEASE_SHARE,
-    gaussian_bits,
-    pure_bits,
-    rounded_shift,
-)
-from accountant.learn.convex.solvers import least_tolerance, minimize
+from accountant.learn.convex.solvers import minimize
 from accountant.learn.validation import without_numpy_warnings
 from accountant.ledger import Accountant
 from accountant.mechanisms.base import Mechanism
+from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import ApproximateDP, PureDP
+from accountant.relations import NeighbouringRelation
+
+# The certified gradient norm over the largest gradient of one record: the noise grows by twice it.
+OUTPUT_TOLERANCE = 1e-6
+
+
+def minimum_sensitivity(
+    *,
+    slope: float,
+    regularization: float,
+    tolerance: float = 0.0,
+    relation: NeighbouringRelation = NeighbouringRelation.ADD_OR_REMOVE,
+) -> float:
+    """Return how far neighbouring data sets' approximate minima lie apart, in Euclidean norm.
+
+    Parameters
+    ----------
+    slope : float
+        Bound on the norm of one record's gradient.
+    regularization : float
+        λ of the sum form.
+    tolerance : float
+        Certified bound on ``|∇J|`` at the points released, 0 for exact minima.
+    relation : NeighbouringRelation
+        Replacing a record moves the sum of gradients twice as far as adding one.
+
+    Notes
+    -----
+    *Guarantee.* ``(slope + 2 tolerance) / regularization``, the slope doubled for replace-one
+    (docs/theorems_convex.md, Theorem V8).
+    """
+    gradient = slope * relation_factor(relation) + 2.0 * tolerance
+    return gradient / regularization * (1.0 + 1e-12)
+
+
+@without_numpy_warnings
+def perturb_output(
+    x: Array,
+    y: Array,
+    *,
+    epsilon: float,
+    delta: float,
+    data_norm: float,
+    regularization: float,
+    loss: Loss | None = None,
+    tolerance: float | None = None,
+    relation: NeighbouringRelation = NeighbouringRelation.ADD_OR_REMOVE,
+    max_records: int = MOST_RECORDS,
+    ledger: Accountant | None = None,
+    rng: int | None = None,
+) -> PrivateResult:
+    """Fit a linear model and perturb its parameter.
+
+    Parameters
+    ----------
+    x, y, data_norm, loss, ledger, rng
+        As in :func:`~accountant.learn.convex.perturbation.perturb_objective`.
+    epsilon, delta : float
+        The guarantee; with δ = 0 the noise has density ``exp(-ε|b| / sensitivity)`` (Chaudhuri,
+        Monteleoni, Sarwate 2011), else it is Gaussian, calibrated exactly; released on a grid.
+    regularization : float
+        λ of the sum form. The noise is inversely proportional to it, so there is no default.
+    tolerance : float, optional
+        Certified bound on the gradient at the minimum, which the sensitivity includes; 1e-6 of a
+        record's largest gradient, or more where public numbers ask for it.
+    relation : NeighbouringRelation
+        Add-or-remove (the default), zero-out or replace-one.
+    max_records : int
+        A public bound on the number of records, of which more are refused. The least tolerance is
+        proportional to it.
+
+    Returns
+    -------
+    PrivateResult
+        ``value`` has shape (d,), or (d, K) for softmax.
+
+    Notes
+    -----
+    *Guarantee.* (epsilon, delta)-differential privacy under ``relation``
+    (docs/theorems_convex.md, Theorem V8; V10 for all records that public numbers admit).
+    """
+    fit = LinearFit(
+        "output perturbation", x, data_norm, loss, epsilon=epsilon, delta=delta, ledger=ledger,
+        rng=rng,
+    )  # fmt: skip
+    lam = checks.number(REGULARIZATION, regularization)
+    public = fit.public(record_limit(max_records, MOST_EXACT), lam)
+    tau = certified_tolerance(tolerance, OUTPUT_TOLERANCE * fit.slope, public)
+    distance = minimum_sensitivity(
+        slope=fit.slope, regularization=lam, tolerance=tau, relation=relation
+    )
+    require_noise(fit.size, fit.epsilon, fit.delta)
+    return add_noise(fit, minimize(fit.risk(y, public), tau), distance, relation)
+
+
+def add_noise(
+    fit: Fit, theta: FloatArray, distance: float, relation: NeighbouringRelation
+) -> PrivateResult:
+    """Release ``theta``, which neighbours move by at most ``distance`` in Euclidean norm."""
+    multiplier = require_noise(theta.size, fit.epsilon, fit.delta)
+    if fit.delta == 0.0:
+        fit.charge(PureDP(fit.epsilon, relation=relation))
+        # Noise of density exp(-|b| / scale), drawn up to a rounding that a tiny release covers.
+        scale = distance / (fit.epsilon * (1.0 - RELEASE_SHARE)) * (1.0 + 1e-12)
+        b, apart = fit.source.multivariate_laplace(theta.shape)
+        absolute = 2.0 * scale * apart * math.sqrt(theta.size) * (1.0 + 1e-9)
+        share = fit.epsilon * RELEASE_SHARE
+        value = fit.source.release_pure(theta + scale * b, absolute, share, COARSE)
+    else:
+        # The mechanism's own sensitivity is one record's contribution; replacing doubles it there.
+        contribution = 1.0 / relation_factor(relation)
+        fit.charge(Gaussian(multiplier, sensitivity=contribution, relation=relation))
+        remaining = remaining_after_rounding(theta.size, GRID_BITS, multiplier)
+        scale = multiplier * distance / remaining * (1.0 + 1e-12)
+        value = fit.source.release(theta, scale, GRID_BITS)
+    return fit.result(value, sensitivity=distance, noise=scale)
+
+
+def require_noise(size: int, epsilon: float, delta: float) -> float:
+    """Return the noise multiplier, 0 for δ = 0, or refuse the guarantee: no data are asked."""
+    if delta == 0.0:
+        pure_bits(size, epsilon * RELEASE_SHARE, COARSE)
+        return 0.0
+    multiplier = calibrate_sigma(epsilon, delta)
+    remaining_after_rounding(size, GRID_BITS, multiplier)
+    return multiplier
+
 
 # The certified gradient norm over the largest gradient of one record: the final noise is
 # proportional to it.
@@ -114,24 +243,17 @@ def perturb_objective(
         "objective perturbation", x, data_norm, loss, epsilon=epsilon, delta=delta, ledger=ledger,
         rng=rng,
     )  # fmt: skip
-    norm, chosen = fit.norm, fit.loss
     limit = record_limit(max_records, MOST_EXACT)
-    lam = _regularization(regularization, chosen, fit.epsilon * (1.0 - RELEASE_SHARE), norm)
+    lam = _regularization(regularization, fit)
     drawn = (_draw_pure if fit.delta == 0.0 else _draw_gaussian)(fit, lam)
-    least = least_tolerance(
-        chosen, max_records=limit, shape=fit.shape, norm=norm, regularization=lam,
-        linear=drawn.longest,
-    )  # fmt: skip
-    tau = certified_tolerance(tolerance, TOLERANCE * fit.slope, least)
+    public = fit.public(limit, lam, drawn.longest)
+    tau = certified_tolerance(tolerance, TOLERANCE * fit.slope, public)
     share = fit.epsilon * RELEASE_SHARE
     release = _releasing(fit, share)
     # The correction is a tiny release; as a black box a grid composes it without having to resolve
     # its scale.
     fit.charge(drawn.mechanism, ApproximateDP(share, delta=fit.delta * RELEASE_SHARE))
-    rows, labels = fit.data(y, limit)
-    labels = chosen.cut(labels, largest_target(chosen, limit, norm, lam, drawn.longest))
-    problem = RegularizedRisk(rows, labels, chosen, lam, drawn.b, norm)
-    theta = minimize(problem, tau)
+    theta = minimize(fit.risk(y, public, drawn.b), tau)
     # The minimum and its certified approximation, on either data set (V9).
     apart = 2.0 * (tau + drawn.rounding) / lam
     return fit.result(release(theta, apart), regularization=lam, noise=drawn.noise, tolerance=tau)
@@ -185,10 +307,10 @@ def _draw_pure(fit: LinearFit, lam: float) -> _Drawn:
     return _Drawn(scale * b, scale, PureDP(share), scale * apart * (1.0 + 1e-9), longest)
 
 
-def _regularization(value: float | None, loss: Loss, epsilon: float, norm: float) -> float:
+def _regularization(value: float | None, fit: LinearFit) -> float:
     if value is not None:
         return checks.number(REGULARIZATION, value)
-    if isinstance(loss, Logistic):
-        return norm**2 / epsilon
-    factor = 8.0 if isinstance(loss, Softmax) else 8.0 * loss.curvature_bound
-    return factor * norm**2 / epsilon
+    factor = 8.0 if isinstance(fit.loss, Softmax) else 8.0 * fit.loss.curvature_bound
+    if isinstance(fit.loss, Logistic):
+        factor = 1.0
+    return factor * fit.norm**2 / (fit.epsilon * (1.0 - RELEASE_SHARE))

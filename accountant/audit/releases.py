@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
-from accountant.audit.replay.report import Finding
-from accountant.audit.replay.sameness import distance, is_same, shown
-from accountant.audit.replay.script import Diverged, Entry, Script
+from accountant.audit.recorded import Diverged, Entry, Finding, Script, distance, is_same, shown
 from accountant.errors import DomainError
 from accountant.mechanisms import Gaussian, Laplace, Mechanism
 from accountant.sampling import PoissonSampled

@@ -199,7 +199,7 @@ def test_what_is_run_leaves_no_trace():
     np.testing.assert_array_equal(x, before)
     assert random.getstate() == states[0]
     np.testing.assert_array_equal(np.random.get_state()[1], states[1])  # noqa: NPY002
-    assert Privatiser.release.__qualname__ == "Privatiser.release"
+    assert Privatiser.release.__qualname__ == "Release.release"
 
 
 def test_a_run_that_cannot_be_repeated_is_refused():

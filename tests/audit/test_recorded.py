@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from accountant.audit import audit_replay
-from accountant.audit.replay.sameness import distance, is_same
+from accountant.audit.recorded import distance, is_same
 
 DATA = np.arange(1.0, 11.0)
 
