@@ -74,9 +74,8 @@ def discrete_laplace(event: Any, relation: NeighbouringRelation) -> Parts:
     if rate == 0.0 or rate > _HIDES:
         # The first is no distribution; dp-accounting treats it as no privacy, too.
         return no_noise(relation)
-    return (
-        (DiscreteLaplace(ratio_down(1.0, rate), sensitivity=sensitivity, relation=relation), 1),
-    )
+    found = DiscreteLaplace(ratio_down(1.0, rate), sensitivity=sensitivity, relation=relation)
+    return ((found, 1),)
 
 
 def discrete_gaussian(event: Any, relation: NeighbouringRelation) -> Parts:

@@ -20,6 +20,7 @@ from accountant.adapters._sklearn_base import (
     MetaEstimatorMixin,
     Privacy,
     PrivateEstimator,
+    cloned,
     column,
 )
 from accountant.adapters._sklearn_inside import look_around
@@ -112,13 +113,7 @@ class DPSearch(MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_clone__(self) -> Any:
         """Clone the parameters, but never the ledger."""
-        look_around(self)
-        return type(self)(
-            **{
-                name: value if name == "ledger" else clone(value, safe=False)
-                for name, value in self.get_params(deep=False).items()
-            }
-        )
+        return cloned(self)
 
     def fit(self, X: Any, y: Any) -> DPSearch:  # noqa: N803
         """Search privately, and keep the best model."""
