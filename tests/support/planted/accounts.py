@@ -11,13 +11,8 @@ from accountant.mechanisms.stated_guarantees import ApproximateDP, PureDP
 from accountant.pairs.response import ResponsePair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.poisson import PoissonSampled
-from support.planted.checks import (
-    DELTA,
-    gaussian_delta,
-    gaussian_epsilon_below,
-    subsampled_delta,
-    train,
-)
+from support.planted import checks
+from support.planted.checks import DELTA, gaussian_delta, train
 from support.planted.registry import collected
 
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
@@ -35,7 +30,7 @@ def both_directions():
     for q in (0.1, 0.5):
         for epsilon in (0.0, 0.3, 1.0, 2.0):
             ours = PoissonSampled(Gaussian(1.0), q).delta(epsilon)
-            exact = subsampled_delta(q, 1.0, epsilon)
+            exact = checks.subsampled_delta(q, 1.0, epsilon)
             if not ours >= exact:
                 return f"δ({epsilon}) = {ours} at q = {q}, exactly {float(exact)}"
     return None
@@ -88,7 +83,7 @@ def groups_grow():
 def discrete_runs():
     """a run with discrete Gaussian noise costs at least the continuous one's exact ε"""
     result = train(noise="discrete_gaussian", steps=4)
-    least = gaussian_epsilon_below(2.0, DELTA) * 0.99  # on a grid this fine
+    least = checks.gaussian_epsilon_below(2.0, DELTA) * 0.99  # on a grid this fine
     return None if result.epsilon >= least else f"{result.epsilon}, not {least}"
 
 
@@ -109,7 +104,7 @@ def merged_ledgers():
         ledger.compose(Gaussian(4.0), 8)
     one.merge(two)
     spent = one.epsilon(DELTA)
-    least = gaussian_epsilon_below(1.0, DELTA)
+    least = checks.gaussian_epsilon_below(1.0, DELTA)
     return None if spent >= least else f"ε = {spent}, at least {least}"
 
 
@@ -118,7 +113,7 @@ def restored_ledgers():
     ledger = Accountant()
     ledger.compose(Gaussian(4.0), 16)
     spent = Accountant.from_json(ledger.to_json()).epsilon(DELTA)
-    least = gaussian_epsilon_below(1.0, DELTA)
+    least = checks.gaussian_epsilon_below(1.0, DELTA)
     return None if spent >= least else f"ε = {spent}, at least {least}"
 
 
