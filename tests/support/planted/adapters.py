@@ -9,7 +9,7 @@ BUGS, bug = collected()
 
 @bug(
     "adapters.torch_steps:PrivateSteps._add",
-    "adapters/test_torch_steps.py::test_all_parameters_of_a_unit_share_one_norm",
+    "test_all_parameters_of_a_unit_share_one_norm",
     "torch",
 )
 def torch_clipped_by_parameter(original, self, sums):
@@ -25,7 +25,7 @@ def torch_clipped_by_parameter(original, self, sums):
 
 @bug(
     "adapters.torch_steps:torch.trunc",
-    "adapters/test_torch_steps.py::test_what_a_unit_adds_is_never_longer_than_the_norm",
+    "test_what_a_unit_adds_is_never_longer_than_the_norm",
     "torch",
 )
 def torch_rounded_to_nearest(original, *given):
@@ -35,7 +35,7 @@ def torch_rounded_to_nearest(original, *given):
 
 @bug(
     "adapters.torch_steps:PrivateSteps._noise",
-    "adapters/test_torch_steps.py::test_the_noise_is_that_of_the_multiplier_and_the_batch_is_divided_by_its_average",
+    "test_the_noise_is_that_of_the_multiplier_and_the_batch_is_divided_by_its_average",
     "torch",
 )
 def torch_half_noise(original, self, like):
@@ -44,9 +44,7 @@ def torch_half_noise(original, self, like):
 
 
 @bug(
-    "adapters.torch_steps:PrivateSteps.units",
-    "adapters/test_torch_steps.py::test_a_step_is_divided_by_a_public_number",
-    "torch",
+    "adapters.torch_steps:PrivateSteps.units", "test_a_step_is_divided_by_a_public_number", "torch"
 )
 def torch_realised_mean(original, self, batch):
     """PyTorch steps are divided by the size of the batch that came up"""
@@ -57,7 +55,7 @@ def torch_realised_mean(original, self, batch):
 
 @bug(
     "adapters.torch_steps:PrivateSteps._clear",
-    "adapters/test_torch_steps.py::test_a_unit_more_moves_the_sum_by_what_it_adds_and_by_nothing_else",
+    "test_a_unit_more_moves_the_sum_by_what_it_adds_and_by_nothing_else",
     "torch",
 )
 def torch_gradients_pile_up(original, *given):
@@ -67,7 +65,7 @@ def torch_gradients_pile_up(original, *given):
 
 @bug(
     "adapters.torch_steps:PrivateSteps.__init__",
-    "adapters/test_torch_steps.py::test_the_norm_is_widened_by_what_its_sum_may_lose",
+    "test_the_norm_is_widened_by_what_its_sum_may_lose",
     "torch",
 )
 def torch_norm_as_computed(original, self, *given, **named):
@@ -87,7 +85,7 @@ def torch_noise_may_fall(original, self, noise):
 
 @bug(
     "adapters.torch_batches:BatchSampler.__iter__",
-    "adapters/test_torch_batches.py::test_a_run_is_charged_before_its_first_batch",
+    "test_a_run_is_charged_before_its_first_batch",
     "torch",
 )
 def torch_second_pass_free(original, self):

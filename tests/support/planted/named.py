@@ -34,7 +34,7 @@ def discrete_gaussian_cut(original, words, scale, out):
 
 @bug(
     "learn.clipping:Rule.sensitivity",
-    "learn/test_clipping.py::test_the_sensitivity_of_several_norms_is_the_root_of_their_squares",
+    "test_the_sensitivity_of_several_norms_is_the_root_of_their_squares",
 )
 def largest_of_the_layers(original, self):
     """one norm a layer is said to move the sum by the largest of them"""
@@ -50,24 +50,20 @@ def average_of_two_runs(original, self):
     return
 
 
-@bug("learn.validation:records_at", "learn/test_validation.py::test_one_word_moves_one_block")
+@bug("learn.validation:records_at", "test_one_word_moves_one_block")
 def list_as_a_whole(original, found, at):
     """a list becomes an array as a whole, of a type that one record decides"""
     return np.asarray(found)[at]
 
 
-@bug(
-    "learn.pate.ensemble:assign_shards",
-    "learn/pate/test_ensemble.py::test_every_record_draws_its_shard_by_itself",
-)
+@bug("learn.pate.ensemble:assign_shards", "test_every_record_draws_its_shard_by_itself")
 def shards_by_position(original, records, shards, **given):
     """a record's shard is its position modulo their number"""
     return np.arange(records) % shards
 
 
 @bug(
-    "adapters.sklearn:perturb_objective",
-    "adapters/test_sklearn.py::test_one_against_the_rest_shares_out_what_was_asked_for",
+    "adapters.sklearn:perturb_objective", "test_one_against_the_rest_shares_out_what_was_asked_for"
 )
 def whole_guarantee_for_every_class(original, *given, epsilon, loss, **named):
     """each of three machines, one against the rest, spends all that was asked for"""
@@ -75,10 +71,7 @@ def whole_guarantee_for_every_class(original, *given, epsilon, loss, **named):
     return original(*given, epsilon=share * epsilon, loss=loss, **named)
 
 
-@bug(
-    "learn.release:release_fraction",
-    "learn/test_release.py::test_the_count_has_the_noise_that_was_charged",
-)
+@bug("learn.release:release_fraction", "test_the_count_has_the_noise_that_was_charged")
 def count_noise_halved(original, *given):
     """the count of adaptive clipping gets half of its noise"""
 
@@ -101,18 +94,14 @@ def clip_leaks(original, norms2, filled, norm, stability, factors):
     np.minimum(factors * 1.001, 1.0, out=factors)
 
 
-@bug(
-    "learn.release:rounded_sensitivity",
-    "learn/test_release.py::test_the_noise_covers_the_rounding_of_every_coordinate",
-)
+@bug("learn.release:rounded_sensitivity", "test_the_noise_covers_the_rounding_of_every_coordinate")
 def rounding_without_root(original, rule, excess, grid, size, cap):
     """rounding to the grid is said to move one coordinate"""
     return original(rule, excess, grid, 1, cap)
 
 
 @bug(
-    "mechanisms.selection:ReportNoisyMax.pairs",
-    "mechanisms/test_selection.py::test_noisy_maxima_cost_what_their_laws_differ_by",
+    "mechanisms.selection:ReportNoisyMax.pairs", "test_noisy_maxima_cost_what_their_laws_differ_by"
 )
 def noisy_max_halved(original, self):
     """a noisy maximum costs half of its ε"""
@@ -122,19 +111,13 @@ def noisy_max_halved(original, self):
     return original(twice)
 
 
-@bug(
-    "audit.one_run:binomial_tail",
-    "audit/test_one_run.py::test_no_private_mechanism_exceeds_the_p_value",
-)
+@bug("audit.one_run:binomial_tail", "test_no_private_mechanism_exceeds_the_p_value")
 def audit_tail_off_by_one(original, v, r, p):
     """the tail of right guesses begins one later"""
     return original(v + 1, r, p)
 
 
-@bug(
-    "mechanisms.shuffling:_tail",
-    "mechanisms/test_shuffling.py::test_the_profile_of_the_clones_by_enumeration",
-)
+@bug("mechanisms.shuffling:_tail", "test_the_profile_of_the_clones_by_enumeration")
 def clones_tail_off_by_one(original, first, n):
     """the tails of the clones begin one later"""
     return original(first + 1.0, n)
@@ -188,19 +171,13 @@ def sets_fixed_in_a_ledger(original, *given):
     return Composition(*given)
 
 
-@bug(
-    "mechanisms.shuffling:ShuffledBounds._clones",
-    "mechanisms/test_shuffling.py::test_the_profile_of_the_clones_by_enumeration",
-)
+@bug("mechanisms.shuffling:ShuffledBounds._clones", "test_the_profile_of_the_clones_by_enumeration")
 def twice_as_many_clones(original, self, at, weight, chance, rest):
     """every other user is a clone twice as often"""
     return original(self, at, weight, min(2.0 * chance, 1.0), max(1.0 - 2.0 * chance, 0.0))
 
 
-@bug(
-    "audit.one_run:_short_of",
-    "audit/test_one_run.py::test_no_private_mechanism_exceeds_the_p_value",
-)
+@bug("audit.one_run:_short_of", "test_no_private_mechanism_exceeds_the_p_value")
 def one_term_less(original, v, r, p):
     """the addition for δ leaves out the first guess"""
     return original(v, r, p) - confidence.binomial_modes(np.array([r - 1.0]), p, v - 1, r - v)[0]
@@ -214,19 +191,13 @@ def canaries_not_guessed(original, guesses, epsilon, delta):
     return original(guesses._replace(canaries=guesses.made), epsilon, delta)
 
 
-@bug(
-    "audit.confidence:clopper_pearson_upper",
-    "audit/test_confidence.py::test_a_bound_on_a_proportion_covers_it",
-)
+@bug("audit.confidence:clopper_pearson_upper", "test_a_bound_on_a_proportion_covers_it")
 def one_success_less(original, successes, trials, error):
     """a confidence bound counts one success less"""
     return original(max(successes - 1, 0), trials, error)
 
 
-@bug(
-    "noise.generator:SecureGenerator.subset",
-    "noise/test_generator.py::test_coins_of_far_records_are_independent",
-)
+@bug("noise.generator:SecureGenerator.subset", "test_coins_of_far_records_are_independent")
 def same_coins_for_every_chunk(original, self, n, probability):
     """records a thousand apart share their coins"""
     if probability >= 1.0 or n <= 1000:
@@ -236,10 +207,7 @@ def same_coins_for_every_chunk(original, self, n, probability):
     return np.concatenate([first[first < n - start] + start for start in starts])
 
 
-@bug(
-    "noise.generator:SecureGenerator.words",
-    "noise/test_generator.py::test_no_word_is_handed_out_twice",
-)
+@bug("noise.generator:SecureGenerator.words", "test_no_word_is_handed_out_twice")
 def spare_words_twice(original, self, n):
     """the last word of a short draw is handed out again"""
     drawn = original(self, n)
@@ -248,10 +216,7 @@ def spare_words_twice(original, self, n):
     return drawn
 
 
-@bug(
-    "noise.exact_samplers:uniform_index",
-    "noise/test_exact_samplers.py::test_indices_below_a_large_bound_are_uniform",
-)
+@bug("noise.exact_samplers:uniform_index", "test_indices_below_a_large_bound_are_uniform")
 def modulo_bias(original, generator, bound, n):
     """uniform indices are words modulo the bound"""
     return (generator.words(n) % np.uint64(bound)).astype(np.int64)
@@ -265,7 +230,7 @@ def zero_counted_twice(original, scale, below):
     return value
 
 
-@bug("sampling.amplification:_amplified", "sampling/test_amplification.py::test_amplify")
+@bug("sampling.amplification:_amplified", "test_amplify")
 def epsilon_times_q(original, q, epsilon):
     """sampling multiplies ε by q"""
     return q * epsilon
@@ -309,33 +274,26 @@ def median_twice_as_sharp(original, score, epsilon, **named):
 
 
 @bug(
-    "learn.pate.aggregation:rounded_laplace",
-    "learn/pate/test_aggregation.py::test_teachers_answers_have_the_noise_that_is_charged",
+    "learn.pate.aggregation:rounded_laplace", "test_teachers_answers_have_the_noise_that_is_charged"
 )
 def lnmax_half_noise(original, generator, n, scale):
     """LNMax draws half of its noise"""
     return original(generator, n, 0.5 * scale)
 
 
-@bug(
-    "learn.pate.aggregation:_gaussian",
-    "learn/pate/test_aggregation.py::test_teachers_answers_have_the_noise_that_is_charged",
-)
+@bug("learn.pate.aggregation:_gaussian", "test_teachers_answers_have_the_noise_that_is_charged")
 def threshold_half_noise(original, n, scale, *rest):
     """GNMax draws half of its noise"""
     return original(n, 0.5 * scale, *rest)
 
 
-@bug(
-    "ledger.odometer:Odometer._convert",
-    "ledger/test_odometer.py::test_odometer_readings_against_mpmath",
-)
+@bug("ledger.odometer:Odometer._convert", "test_odometer_readings_against_mpmath")
 def odometer_delta_for_every_order(original, self, order, spent):
     """every order of an odometer has all of δ"""
     return original(odometer.Odometer(self.delta, (order,)), order, spent)
 
 
-@bug("ledger.budget:Budget.renyi_capacities", "ledger/test_budget.py::test_orders_share_delta")
+@bug("ledger.budget:Budget.renyi_capacities", "test_orders_share_delta")
 def budget_delta_for_every_order(original, self):
     """every order of a budget has all of δ"""
     orders, found = original(self)
@@ -345,19 +303,13 @@ def budget_delta_for_every_order(original, self):
     return orders, tuple(c for _, (c,) in alone)
 
 
-@bug(
-    "ledger.exact_sums:ceiling",
-    "ledger/test_exact_sums.py::test_charges_are_rounded_up_and_capacities_down",
-)
+@bug("ledger.exact_sums:ceiling", "test_charges_are_rounded_up_and_capacities_down")
 def charges_rounded_down(original, *given):
     """charges of a budget are rounded down"""
     return exact_sums.floor(*given)
 
 
-@bug(
-    "ledger.exact_sums:to_float_up",
-    "ledger/test_exact_sums.py::test_charges_are_rounded_up_and_capacities_down",
-)
+@bug("ledger.exact_sums:to_float_up", "test_charges_are_rounded_up_and_capacities_down")
 def spent_to_the_nearest(original, units):
     """what is spent is shown rounded to the nearest double"""
     return float(units / (1 << 1074))
@@ -375,7 +327,7 @@ def class_rate_rounded_down(original, rate):
 
 @bug(
     "sampling.truncated_poisson:TruncatedPoissonSampled.overflow",
-    "sampling/test_truncated_poisson.py::test_a_batch_overflows_where_the_others_fill_it",
+    "test_a_batch_overflows_where_the_others_fill_it",
 )
 def cap_one_later(original, self):
     """a truncated batch overflows when the others are one more than fill it"""
@@ -384,19 +336,13 @@ def cap_one_later(original, self):
     )
 
 
-@bug(
-    "learn.plan:Plan.batch_cap",
-    "learn/test_plan.py::test_a_secret_size_has_the_cap_of_the_most_records",
-)
+@bug("learn.plan:Plan.batch_cap", "test_a_secret_size_has_the_cap_of_the_most_records")
 def cap_of_a_public_size(original, self):
     """a run with a secret number of records pays for the rounding of its expected batch"""
     return plan.batch_cap(self.expected_batch_size)
 
 
-@bug(
-    "sampling.fixed_size:ratio_up",
-    "sampling/test_fixed_size.py::test_the_rate_is_at_least_the_share_of_a_batch",
-)
+@bug("sampling.fixed_size:ratio_up", "test_the_rate_is_at_least_the_share_of_a_batch")
 def batch_share_rounded_down(original, *given):
     """the share of a batch of a fixed size is rounded down"""
     return fixed_size.ratio_down(*given)
@@ -404,17 +350,14 @@ def batch_share_rounded_down(original, *given):
 
 @bug(
     "sampling.random_allocation:RandomAllocation._picks",
-    "sampling/test_random_allocation.py::test_a_record_takes_part_in_as_many_steps_as_it_picks",
+    "test_a_record_takes_part_in_as_many_steps_as_it_picks",
 )
 def picks_repeat(original, self, rng):
     """a record may pick a step of random allocation twice"""
     return rng.integers(self.steps_per_epoch, size=(self.dataset_size, self.participations))
 
 
-@bug(
-    "sampling.correlated_noise:_row",
-    "sampling/test_correlated_noise.py::test_a_row_at_its_best_has_the_best_pattern_around_it",
-)
+@bug("sampling.correlated_noise:_row", "test_a_row_at_its_best_has_the_best_pattern_around_it")
 def one_step_further_apart(original, values, i, separation, most):
     """earlier participations keep one step more than the separation"""
     left, right = values[: max(i - separation, 0)][::-1], values[i + separation :]
@@ -434,17 +377,14 @@ def variation_of_one_epoch(original, self, noise):
 
 @bug(
     "mechanisms.dominated_by:DominatedBy.from_below",
-    "mechanisms/test_dominated_by.py::test_blocks_of_an_allocation_are_no_lower_end",
+    "test_blocks_of_an_allocation_are_no_lower_end",
 )
 def bound_taken_for_attained(original, self):
     """what dominates a sampler is taken for what data reach"""
     return
 
 
-@bug(
-    "sampling.exchange_pair:ExchangedAtoms.atoms",
-    "sampling/test_exchange_pair.py::test_a_step_is_the_worst_of_all_contributions",
-)
+@bug("sampling.exchange_pair:ExchangedAtoms.atoms", "test_a_step_is_the_worst_of_all_contributions")
 def second_law_not_moved(original, self):
     """a replaced record is compared with one that contributes nothing"""
     loss = exchange_pair.loss_of_sample(self.q, self.one.centred().loss)

@@ -62,14 +62,18 @@ class Bug:
 def collected():
     """Return a list of bugs, and the decorator of functions that adds them to it.
 
-    A change takes the original and the arguments of a call. Its docstring is the story.
+    A change takes the original and the arguments of a call. Its docstring is the story. A test may
+    be given without its file where that is named after the module.
     """
     bugs = []
 
     def bug(place, check, needs="accountant", name=None):
         def add(change):
-            named = name or change.__name__.replace("_", "-")
-            bugs.append(Bug(named, place, change, check, needs))
+            named, found = name or change.__name__.replace("_", "-"), check
+            if isinstance(check, str) and "::" not in check:
+                folder, _, leaf = place.partition(":")[0].rpartition(".")
+                found = f"{folder.replace('.', '/')}/test_{leaf}.py::{check}"
+            bugs.append(Bug(named, place, change, found, needs))
             return change
 
         return add
