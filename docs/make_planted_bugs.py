@@ -96,7 +96,7 @@ def page() -> str:
     """Return the page."""
     rows = []
     for title, bugs in groups():
-        audits = sum(getattr(bug, "audit", False) for bug in bugs)
+        audits = sum(bug.audit for bug in bugs)
         rows.append(f"|{title} |{len(bugs)} |{audits} |{bugs[0].story}|\n")
     rows.append(f"|beside their theorems |{len(ELSEWHERE)} |0 |{next(iter(ELSEWHERE))}|\n")
     return HEAD + "".join(rows) + TAIL

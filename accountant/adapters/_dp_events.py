@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from accountant._basics.rounding import ratio_down, ratio_up
 from accountant.adapters import _dp_events_releases as releases
@@ -66,15 +66,15 @@ def convert(event: Any, relation: NeighbouringRelation) -> Parts:
         It has none anywhere.
     """
     kind = type(event)
-    rule = CONVERTED.get(kind.__name__)
-    if rule is None or kind.__module__ != "dp_accounting.dp_event":
+    converter, known = CONVERTED.get(kind.__name__, (None, ""))
+    if converter is None or kind.__module__ != "dp_accounting.dp_event":
         raise Refused(event, REFUSED.get(kind.__name__, "the event is unknown"))
-    names = {part.name for part in kind.__attrs_attrs__}
-    if names != rule.fields:
-        extra = ", ".join(sorted(names ^ rule.fields))
-        raise Refused(event, f"the event has other fields than those known: {extra}")
+    extra = {part.name for part in kind.__attrs_attrs__} ^ set(known.split())
+    if extra:
+        others = ", ".join(sorted(extra))
+        raise Refused(event, f"the event has other fields than those known: {others}")
     try:
-        return rule.converter(event, relation)
+        return converter(event, relation)
     except (AccountantError, TypeError, ValueError, OverflowError) as error:
         raise Refused(event, str(error)) from error
 
@@ -147,9 +147,8 @@ def _without_replacement(event: Any, relation: NeighbouringRelation) -> Parts:
     if release is None or batch == 0:
         return ()
     if relation is REPLACE_ONE and isinstance(release, Gaussian) and release.sensitivity == 1.0:
-        return (
-            (FixedSizeSampled(release.noise_multiplier, batch_size=batch, dataset_size=size), 1),
-        )
+        noise = release.noise_multiplier
+        return ((FixedSizeSampled(noise, batch_size=batch, dataset_size=size), 1),)
     return ((SampledReplacement(release, ratio_up(batch, size), relation=relation), 1),)
 
 
@@ -183,14 +182,10 @@ def _truncated(event: Any, relation: NeighbouringRelation) -> Parts:
     if relation is ADD_OR_REMOVE:
         # The neighbour may be the larger of the two.
         size += 1
-    return (
-        (
-            TruncatedPoissonSampled(
-                noise, sampling_probability=q, cap=cap, dataset_size=max(size, 1), relation=relation
-            ),
-            1,
-        ),
+    found = TruncatedPoissonSampled(
+        noise, sampling_probability=q, cap=cap, dataset_size=max(size, 1), relation=relation
     )
+    return ((found, 1),)
 
 
 def _random_allocation(event: Any, relation: NeighbouringRelation) -> Parts:
@@ -200,9 +195,8 @@ def _random_allocation(event: Any, relation: NeighbouringRelation) -> Parts:
         raise Refused(event, "num_selected must be at most num_steps")
     if relation is REPLACE_ONE:
         raise Refused(event, "the theorems are under ADD_OR_REMOVE_ONE and REPLACE_SPECIAL")
-    release = _together(
-        event, relation, _NOT_ON_A_SAMPLE | (_STATED if relation is ZERO_OUT else set())
-    )
+    inside = _NOT_ON_A_SAMPLE | (_STATED if relation is ZERO_OUT else set())
+    release = _together(event, relation, inside)
     if release is None or picked == 0:
         return ()
     if release == releases.no_noise(relation)[0][0]:
@@ -271,57 +265,41 @@ def _refuse_inside(sampler: Any, event: Any, refused: frozenset[str] | set[str])
         _refuse_inside(sampler, event.event, refused)
 
 
-class Rule(NamedTuple):
-    """A converter, and the fields its event had when it was written."""
-
-    converter: Callable[[Any, NeighbouringRelation], Parts]
-    fields: frozenset[str] = frozenset()
-
-
-def _rule(converter: Callable[[Any, NeighbouringRelation], Parts], *fields: str) -> Rule:
-    return Rule(converter, frozenset(fields))
-
-
-CONVERTED = {
-    "NoOpDpEvent": _rule(_nothing),
-    "NonPrivateDpEvent": _rule(_non_private),
-    "ComposedDpEvent": _rule(_composed, "events"),
-    "SelfComposedDpEvent": _rule(_self_composed, "event", "count"),
-    "GaussianDpEvent": _rule(releases.gaussian, "noise_multiplier"),
-    "LaplaceDpEvent": _rule(releases.laplace, "noise_multiplier"),
-    "DiscreteLaplaceDpEvent": _rule(releases.discrete_laplace, "noise_parameter", "sensitivity"),
-    "RandomizedResponseDpEvent": _rule(
-        releases.randomized_response, "noise_parameter", "num_buckets"
+# Each event's converter, and the fields that it had when that was written.
+CONVERTED: dict[str, tuple[Callable[[Any, NeighbouringRelation], Parts], str]] = {
+    "NoOpDpEvent": (_nothing, ""),
+    "NonPrivateDpEvent": (_non_private, ""),
+    "ComposedDpEvent": (_composed, "events"),
+    "SelfComposedDpEvent": (_self_composed, "event count"),
+    "GaussianDpEvent": (releases.gaussian, "noise_multiplier"),
+    "LaplaceDpEvent": (releases.laplace, "noise_multiplier"),
+    "DiscreteLaplaceDpEvent": (releases.discrete_laplace, "noise_parameter sensitivity"),
+    "RandomizedResponseDpEvent": (releases.randomized_response, "noise_parameter num_buckets"),
+    "MixtureOfGaussiansDpEvent": (
+        releases.mixture_of_gaussians,
+        "standard_deviation sensitivities sampling_probs",
     ),
-    "MixtureOfGaussiansDpEvent": _rule(
-        releases.mixture_of_gaussians, "standard_deviation", "sensitivities", "sampling_probs"
+    "ZCDpEvent": (releases.zcdp, "rho xi"),
+    "EpsilonDeltaDpEvent": (releases.epsilon_delta, "epsilon delta"),
+    "ExponentialMechanismDpEvent": (releases.exponential_mechanism, "epsilon"),
+    "PermuteAndFlipDpEvent": (releases.permute_and_flip, "epsilon"),
+    "DiscreteGaussianDpEvent": (releases.discrete_gaussian, "sigma sensitivity dimension"),
+    "SingleEpochTreeAggregationDpEvent": (
+        releases.single_epoch_tree,
+        "noise_multiplier step_counts",
     ),
-    "ZCDpEvent": _rule(releases.zcdp, "rho", "xi"),
-    "EpsilonDeltaDpEvent": _rule(releases.epsilon_delta, "epsilon", "delta"),
-    "ExponentialMechanismDpEvent": _rule(releases.exponential_mechanism, "epsilon"),
-    "PermuteAndFlipDpEvent": _rule(releases.permute_and_flip, "epsilon"),
-    "DiscreteGaussianDpEvent": _rule(
-        releases.discrete_gaussian, "sigma", "sensitivity", "dimension"
+    "PoissonSampledDpEvent": (_poisson_sampled, "sampling_probability event"),
+    "SampledWithoutReplacementDpEvent": (
+        _without_replacement,
+        "source_dataset_size sample_size event",
     ),
-    "SingleEpochTreeAggregationDpEvent": _rule(
-        releases.single_epoch_tree, "noise_multiplier", "step_counts"
-    ),
-    "PoissonSampledDpEvent": _rule(_poisson_sampled, "sampling_probability", "event"),
-    "SampledWithoutReplacementDpEvent": _rule(
-        _without_replacement, "source_dataset_size", "sample_size", "event"
-    ),
-    "SampledWithReplacementDpEvent": _rule(
-        _with_replacement, "source_dataset_size", "sample_size", "event"
-    ),
-    "TruncatedSubsampledGaussianDpEvent": _rule(
+    "SampledWithReplacementDpEvent": (_with_replacement, "source_dataset_size sample_size event"),
+    "TruncatedSubsampledGaussianDpEvent": (
         _truncated,
-        "dataset_size",
-        "sampling_probability",
-        "truncated_batch_size",
-        "noise_multiplier",
+        "dataset_size sampling_probability truncated_batch_size noise_multiplier",
     ),
-    "RandomAllocationDpEvent": _rule(_random_allocation, "event", "num_selected", "num_steps"),
-    "RepeatAndSelectDpEvent": _rule(_repeat_and_select, "event", "mean", "shape"),
+    "RandomAllocationDpEvent": (_random_allocation, "event num_selected num_steps"),
+    "RepeatAndSelectDpEvent": (_repeat_and_select, "event mean shape"),
 }
 
 REFUSED = {

@@ -12,22 +12,9 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
+from accountant import mechanisms
 from accountant._basics.rounding import U, ratio_down, up
-from accountant.mechanisms import (
-    ZCDP,
-    ApproximateDP,
-    DiscreteGaussian,
-    DiscreteGaussianVector,
-    DiscreteLaplace,
-    DominatingPMFs,
-    ExponentialMechanism,
-    Gaussian,
-    Laplace,
-    Mechanism,
-    MixtureOfGaussians,
-    RandomizedResponse,
-    RenyiCurve,
-)
+from accountant.mechanisms import ApproximateDP, Gaussian, Laplace, Mechanism
 from accountant.pairs.product import root_of_squares
 from accountant.relations import NeighbouringRelation
 
@@ -74,9 +61,10 @@ def discrete_laplace(event: Any, relation: NeighbouringRelation) -> Parts:
     if rate == 0.0 or rate > _HIDES:
         # The first is no distribution; dp-accounting treats it as no privacy, too.
         return no_noise(relation)
-    return (
-        (DiscreteLaplace(ratio_down(1.0, rate), sensitivity=sensitivity, relation=relation), 1),
+    found = mechanisms.DiscreteLaplace(
+        ratio_down(1.0, rate), sensitivity=sensitivity, relation=relation
     )
+    return ((found, 1),)
 
 
 def discrete_gaussian(event: Any, relation: NeighbouringRelation) -> Parts:
@@ -92,9 +80,11 @@ def discrete_gaussian(event: Any, relation: NeighbouringRelation) -> Parts:
     if sigma == 0.0 or sensitivity == math.inf:
         return no_noise(relation)
     if event.dimension == 1:
-        one = DiscreteGaussian(sigma, sensitivity=int(sensitivity), relation=relation)
+        one = mechanisms.DiscreteGaussian(sigma, sensitivity=int(sensitivity), relation=relation)
         return ((one, 1),)
-    return ((DiscreteGaussianVector(sigma, sensitivity=sensitivity, relation=relation), 1),)
+    return (
+        (mechanisms.DiscreteGaussianVector(sigma, sensitivity=sensitivity, relation=relation), 1),
+    )
 
 
 def epsilon_delta(event: Any, relation: NeighbouringRelation) -> Parts:
@@ -114,7 +104,7 @@ def exponential_mechanism(event: Any, relation: NeighbouringRelation) -> Parts:
         return ()
     if epsilon == math.inf:
         return no_noise(relation)
-    return ((ExponentialMechanism(epsilon, relation=relation), 1),)
+    return ((mechanisms.ExponentialMechanism(epsilon, relation=relation), 1),)
 
 
 def permute_and_flip(event: Any, relation: NeighbouringRelation) -> Parts:
@@ -145,12 +135,14 @@ def randomized_response(event: Any, relation: NeighbouringRelation) -> Parts:
         return no_noise(relation)
     if relation is REPLACE_ONE:
         loss = up(math.log1p(k * (1.0 - p) / p), 16.0)
-        return ((RandomizedResponse(loss, k=k, relation=relation), 1),)
+        return ((mechanisms.RandomizedResponse(loss, k=k, relation=relation), 1),)
     # Masses are rounded so that the two tell more apart: the record's bucket is likelier with it,
     # and less likely without, also after both are divided by their sums.
     less = 1.0 - 16.0 * U
     other, own = (k - 1) / k * p * less, 1.0 / k * less
-    return ((DominatingPMFs((1.0 - other, other), (own, 1.0 - own), relation=relation), 1),)
+    return (
+        (mechanisms.DominatingPMFs((1.0 - other, other), (own, 1.0 - own), relation=relation), 1),
+    )
 
 
 def mixture_of_gaussians(event: Any, relation: NeighbouringRelation) -> Parts:
@@ -163,7 +155,7 @@ def mixture_of_gaussians(event: Any, relation: NeighbouringRelation) -> Parts:
             "no theorem bounds a mixture of Gaussians against another; neighboring_relation must be"
             " `ADD_OR_REMOVE_ONE` or `REPLACE_SPECIAL`",
         )
-    found = MixtureOfGaussians(
+    found = mechanisms.MixtureOfGaussians(
         noise or 1.0, sensitivities=shifts, probabilities=chances, relation=relation
     )
     if max(found.sensitivities) == 0.0:
@@ -189,8 +181,8 @@ def zcdp(event: Any, relation: NeighbouringRelation) -> Parts:
     if math.inf in (rho, xi):
         return no_noise(relation)
     if xi == 0.0:
-        return ((ZCDP(rho, relation=relation), 1),)
-    return ((RenyiCurve(Line(xi, rho), relation=relation), 1),)
+        return ((mechanisms.ZCDP(rho, relation=relation), 1),)
+    return ((mechanisms.RenyiCurve(Line(xi, rho), relation=relation), 1),)
 
 
 def single_epoch_tree(event: Any, relation: NeighbouringRelation) -> Parts:

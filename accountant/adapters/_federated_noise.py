@@ -53,7 +53,31 @@ LEVELS = checks.integers(
 
 
 @dataclass(frozen=True)
-class CentralNoise:
+class _Noise:
+    """What both have: noise over a clipping norm, which a rule may move."""
+
+    noise_multiplier: float
+    clipping_norm: float | AdaptiveQuantile
+
+    @property
+    def rule(self) -> AdaptiveQuantile:
+        """The rule of the first round; one that is not adaptive never moves."""
+        rule = self.clipping_norm
+        return rule if isinstance(rule, AdaptiveQuantile) else AdaptiveQuantile(float(rule))
+
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether the norm moves, by a count that is paid for."""
+        return isinstance(self.clipping_norm, AdaptiveQuantile)
+
+    def _of_the_sum(self, rule: AdaptiveQuantile) -> float:
+        """Return the noise multiplier that the count leaves for the sum."""
+        noise = self.noise_multiplier
+        return rule.gradient_noise(noise) if self.is_adaptive else noise
+
+
+@dataclass(frozen=True)
+class CentralNoise(_Noise):
     """Every client joins by its own coin; a trusted server clips, adds up and adds noise once.
 
     Parameters
@@ -72,8 +96,6 @@ class CentralNoise:
     sample costs (docs/theorems_adapters.md, Theorem E11).
     """
 
-    noise_multiplier: float
-    clipping_norm: float | AdaptiveQuantile
     sampling_probability: float = 1.0
 
     def __post_init__(self) -> None:
@@ -81,12 +103,6 @@ class CentralNoise:
         checks.number(RATE, self.sampling_probability)
         checks.real(CLIPPING_NORM, self.rule.clipping_norm)
         self._deviation(self.rule)
-
-    @property
-    def rule(self) -> AdaptiveQuantile:
-        """The rule of the first round; one that is not adaptive never moves."""
-        rule = self.clipping_norm
-        return rule if isinstance(rule, AdaptiveQuantile) else AdaptiveQuantile(float(rule))
 
     def mechanism(self, length: int) -> Mechanism:
         """Return what one round costs each client; it does not depend on the length."""
@@ -127,20 +143,17 @@ class CentralNoise:
             unclipped += inside
         noisy = grid.release_gaussian(total * grid.step, deviation, generator)
         expected = self.sampling_probability * clients
-        if isinstance(self.clipping_norm, AdaptiveQuantile):
+        if self.is_adaptive:
             fraction = release_fraction(rule, unclipped, arrived, expected, generator)
             rule = rule.updated(fraction)
         return noisy / expected, rule
 
     def _deviation(self, rule: AdaptiveQuantile) -> float:
-        noise = self.noise_multiplier
-        if isinstance(self.clipping_norm, AdaptiveQuantile):
-            noise = rule.gradient_noise(noise)
-        return noise * rule.clipping_norm * (1.0 + 2.0**-50)
+        return self._of_the_sum(rule) * rule.clipping_norm * (1.0 + 2.0**-50)
 
 
 @dataclass(frozen=True)
-class SecureSumNoise:
+class SecureSumNoise(_Noise):
     """Every client clips, rounds to integers and adds noise; the server sees the sum alone.
 
     Parameters
@@ -169,8 +182,6 @@ class SecureSumNoise:
     of fewer answers.
     """
 
-    noise_multiplier: float
-    clipping_norm: float | AdaptiveQuantile
     least_survivors: int
     colluding: int = 0
     levels: int = 2**16
@@ -196,17 +207,6 @@ class SecureSumNoise:
             )
 
     @property
-    def rule(self) -> AdaptiveQuantile:
-        """The rule of the first round; one that is not adaptive never moves."""
-        rule = self.clipping_norm
-        return rule if isinstance(rule, AdaptiveQuantile) else AdaptiveQuantile(float(rule))
-
-    @property
-    def is_adaptive(self) -> bool:
-        """Whether messages end with a count."""
-        return isinstance(self.clipping_norm, AdaptiveQuantile)
-
-    @property
     def scale(self) -> int:
         """The deviation of each client's noise, in integers, rounded up."""
         honest = self.least_survivors - self.colluding
@@ -215,10 +215,7 @@ class SecureSumNoise:
     @property
     def _deviation(self) -> float:
         """That of the least survivors together, in integers."""
-        noise = self.noise_multiplier
-        if self.is_adaptive:
-            noise = self.rule.gradient_noise(noise)
-        return noise * self.levels
+        return self._of_the_sum(self.rule) * self.levels
 
     @property
     def _vote(self) -> int:

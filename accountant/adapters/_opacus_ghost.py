@@ -15,14 +15,7 @@ import torch
 from opacus.grad_sample.functorch import ft_compute_per_sample_gradient
 from torch import distributed
 
-from accountant.adapters._opacus_clipping import (
-    FACTORED,
-    Linear,
-    factors,
-    limit,
-    squares,
-    weighted_sum,
-)
+from accountant.adapters import _opacus_clipping as clipping
 from accountant.errors import UnsupportedError
 
 
@@ -40,7 +33,7 @@ class _Rows:
     def __init__(self, records: int) -> None:
         self._records = records
         self.refused: UnsupportedError | None = None
-        self._factored: list[Linear] = []
+        self._factored: list[clipping.Linear] = []
         self._whole: dict[tuple[Any, str], Any] = {}
 
     def add(self, hooks: Any, layer: Any, inputs: list[Any], outputs: Any) -> None:
@@ -54,8 +47,8 @@ class _Rows:
         if not self._records:
             return
         kind = hooks._get_module_type(layer)
-        if hooks.use_ghost_clipping and kind in FACTORED:
-            self._factored.append(FACTORED[kind](layer, inputs[0], outputs))
+        if hooks.use_ghost_clipping and kind in clipping.FACTORED:
+            self._factored.append(clipping.FACTORED[kind](layer, inputs[0], outputs))
             return
         sampler = ft_compute_per_sample_gradient
         if not hooks.force_functorch:
@@ -82,11 +75,14 @@ class _Rows:
             whole[p] = rows if p not in whole else whole[p] + rows
         place = optimizer.params[0].device
         total = torch.zeros(self._records, dtype=torch.float64, device=place)
-        for each in (*map(squares, whole.values()), *(one.squares() for one in self._factored)):
+        for each in (
+            *map(clipping.squares, whole.values()),
+            *(one.squares() for one in self._factored),
+        ):
             total += each.to(place)
         norms = total.sqrt()[:, None]
-        factor = factors(norms, norms.new_tensor([limit(optimizer, bound)]))[:, 0]
-        found = {p: weighted_sum(rows, factor) for p, rows in whole.items()}
+        factor = clipping.factors(norms, norms.new_tensor([clipping.limit(optimizer, bound)]))[:, 0]
+        found = {p: clipping.weighted_sum(rows, factor) for p, rows in whole.items()}
         for one in self._factored:
             for name, part in one.sums(factor).items():
                 p = id(one.layer.get_parameter(name))

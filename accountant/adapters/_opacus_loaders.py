@@ -11,15 +11,8 @@ from opacus.utils.batch_memory_manager import BatchSplittingSampler
 from opacus.utils.uniform_sampler import DistributedUniformWithReplacementSampler
 from torch import distributed
 
+from accountant.adapters import _opacus_draws as drawn
 from accountant.adapters._observer import INDEPENDENT_NOISE, average
-from accountant.adapters._opacus_draws import (
-    BATCH_SAMPLERS,
-    SAMPLERS,
-    Draws,
-    default_generator,
-    follow,
-    seed_of,
-)
 from accountant.adapters._opacus_steps import adds_noise
 from accountant.adapters.torch_batches import BatchSampler
 from accountant.calibration.any_mechanism import calibrate
@@ -80,7 +73,7 @@ def refuse_shared_seeds(seeds: list[tuple[str, str, int]], together: bool) -> No
 _NEVER = 1e-18
 
 
-def follow_batches(loader: Any) -> Draws:
+def follow_batches(loader: Any) -> drawn.Draws:
     """Return what a loader of Poisson samples, or of a BatchSampler, draws from here on.
 
     Raises
@@ -90,12 +83,12 @@ def follow_batches(loader: Any) -> Draws:
     """
     refuse_random_records(getattr(getattr(loader, "collate_fn", None), "rand_on_empty", False))
     sampler: Any = inner_sampler(loader)
-    if type(sampler) in SAMPLERS:
+    if type(sampler) in drawn.SAMPLERS:
         if isinstance(sampler, DistributedUniformWithReplacementSampler):
             _refuse_left_out(sampler)
-        return follow(sampler, loader)
-    if type(sampler) in BATCH_SAMPLERS:
-        return follow(sampler, loader)
+        return drawn.follow(sampler, loader)
+    if type(sampler) in drawn.BATCH_SAMPLERS:
+        return drawn.follow(sampler, loader)
     raise UnsupportedError(
         "the exact accountant needs Poisson batches; got a loader whose batch_sampler is a"
         f" {type(sampler).__name__}. Leave poisson_sampling=True, or give it a batch_sampler"
@@ -175,7 +168,7 @@ def _refuse_left_out(sampler: Any) -> None:
         )
 
 
-def refuse_correlated(draws: Draws, loader: Any, optimizer: Any, together: bool) -> None:
+def refuse_correlated(draws: drawn.Draws, loader: Any, optimizer: Any, together: bool) -> None:
     """Refuse batches and noise that are not independent of one another, of all workers.
 
     Parameters
@@ -192,20 +185,20 @@ def refuse_correlated(draws: Draws, loader: Any, optimizer: Any, together: bool)
         refuse_overlapping_shards(sampler)
     if optimizer.secure_mode:
         return  # the operating system's entropy has no seed
-    poisson = isinstance(sampler, SAMPLERS)
+    poisson = isinstance(sampler, drawn.SAMPLERS)
     coins = getattr(sampler, "generator", None)
-    coins = default_generator(torch.get_default_device()) if coins is None else coins
+    coins = drawn.default_generator(torch.get_default_device()) if coins is None else coins
     noise = optimizer.generator
-    noise = default_generator(optimizer.params[0].device) if noise is None else noise
+    noise = drawn.default_generator(optimizer.params[0].device) if noise is None else noise
     seeds = []
     if poisson and coins is not None:
-        seeds.append(("coins", coins.device.type, seed_of(coins)))
+        seeds.append(("coins", coins.device.type, drawn.seed_of(coins)))
     # One generator for both gives no number twice.
     if noise is not None and not (poisson and noise is coins) and adds_noise(optimizer):
-        seeds.append(("noise", noise.device.type, seed_of(noise)))
+        seeds.append(("noise", noise.device.type, drawn.seed_of(noise)))
     refuse_shared_seeds(seeds, together)
     if together:
-        draws.seed = seed_of(sampler.generator)
+        draws.seed = drawn.seed_of(sampler.generator)
 
 
 def sampler_of(loader: Any) -> Sampler | None:

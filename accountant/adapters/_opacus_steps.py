@@ -24,8 +24,7 @@ from accountant.adapters import _opacus_ghost as ghost
 from accountant.adapters._observer import MASKS_MARK, NOISE_MARK, UNCHANGED, Run, mark
 from accountant.adapters._opacus_clipping import clip_and_sum, hold
 from accountant.adapters._opacus_draws import Draw, Draws, States, state
-from accountant.adapters._torch_observer import Contents, refuse_moved, seed_known
-from accountant.adapters._torch_workers import Workers
+from accountant.adapters._torch_observer import Contents, Workers, refuse_moved, seed_known
 from accountant.errors import UnsupportedError
 
 # Whose clipping, summing and noise are known; one of another type may do them in another way.

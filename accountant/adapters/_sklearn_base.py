@@ -154,12 +154,7 @@ class PrivateEstimator(BaseEstimator):
 
     def __sklearn_clone__(self) -> Any:
         """Clone the parameters, but never the ledger: a copy would spend its budget twice."""
-        look_around(self)
-        values = {
-            name: value if name == "ledger" else clone(value, safe=False)
-            for name, value in self.get_params(deep=False).items()
-        }
-        return type(self)(**values)
+        return cloned(self)
 
     def __getstate__(self) -> Any:
         """Leave the ledger where it is: another process must not spend it unseen."""
@@ -327,6 +322,15 @@ class Probabilities:
         """Return the logarithms of :meth:`predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
+
+
+def cloned(estimator: BaseEstimator) -> Any:
+    """Return another estimator with the same parameters, and the same ledger."""
+    look_around(estimator)
+    values = estimator.get_params(deep=False)
+    return type(estimator)(
+        **{k: v if k == "ledger" else clone(v, safe=False) for k, v in values.items()}
+    )
 
 
 def column(y: Any) -> Any:

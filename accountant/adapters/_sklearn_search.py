@@ -15,13 +15,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from accountant import checks
-from accountant.adapters._sklearn_base import (
-    BaseEstimator,
-    MetaEstimatorMixin,
-    Privacy,
-    PrivateEstimator,
-    column,
-)
+from accountant.adapters import _sklearn_base as base
+from accountant.adapters._sklearn_base import Privacy, PrivateEstimator, column
 from accountant.adapters._sklearn_inside import look_around
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import AccountantError, ArgumentTypeError, DomainError
@@ -57,7 +52,7 @@ def _has(name: str) -> Any:
 
 
 @dataclass(eq=False, repr=False)
-class DPSearch(MetaEstimatorMixin, BaseEstimator):
+class DPSearch(base.MetaEstimatorMixin, base.BaseEstimator):
     """Choose the hyper-parameters of a private estimator, and pay for the choice.
 
     A random number of settings is fitted, each drawn uniformly from ``space``, and scored with
@@ -112,13 +107,7 @@ class DPSearch(MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_clone__(self) -> Any:
         """Clone the parameters, but never the ledger."""
-        look_around(self)
-        return type(self)(
-            **{
-                name: value if name == "ledger" else clone(value, safe=False)
-                for name, value in self.get_params(deep=False).items()
-            }
-        )
+        return base.cloned(self)
 
     def fit(self, X: Any, y: Any) -> DPSearch:  # noqa: N803
         """Search privately, and keep the best model."""

@@ -9,36 +9,35 @@ adds nothing, and nothing says so.
 What scikit-learn does around a fit is not the estimator's to pay for. Whatever chooses by scores
 (searches, feature selection, thresholds, calibration, stacking) is refused: :class:`DPSearch` pays
 for its choice. Exact held-out scores, and a preprocessor fitted to the same records, are told of by
-an :class:`UnpaidReleaseWarning`, once.
-
-Predictions scale long rows down as ``fit`` does.
+an :class:`UnpaidReleaseWarning`, once. Predictions scale long rows down as ``fit`` does.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._basics.arrays import FloatArray
-from accountant.adapters._sklearn_base import (
-    Classifier,
-    Privacy,
-    PrivateEstimator,
-    Probabilities,
-    RegressorMixin,
-    UnsetBoundWarning,
-    unread,
-    with_intercept,
-)
+from accountant.adapters import _sklearn_base as base
+from accountant.adapters._sklearn_base import Classifier, Privacy, Probabilities, UnsetBoundWarning
 from accountant.adapters._sklearn_inside import UnpaidReleaseWarning
 from accountant.adapters._sklearn_search import DPSearch
-from accountant.adapters._sklearn_trained import DPMLPClassifier, DPSGDClassifier
 from accountant.learn.convex.fit import MOST_RECORDS
 from accountant.learn.convex.losses import HuberHinge, Logistic, Softmax
 from accountant.learn.convex.perturbation import perturb_objective
+from accountant.learn.convex.rows import clip_rows
 from accountant.learn.convex.statistics import ada_ssp, private_ridge
+from accountant.learn.dp_sgd import Watch, train_dp_sgd
+from accountant.learn.models import MultilayerPerceptron, SoftmaxRegression
+from accountant.learn.models.network import Network
+from accountant.learn.optimizers import SGD
+from accountant.learn.plan import Batches, Noise, Plan
 from accountant.learn.validation import numbers
 
 __all__ = [
@@ -114,7 +113,7 @@ class DPLogisticRegression(Probabilities, _Linear):
     def fit(self, X: Any, y: Any) -> DPLogisticRegression:  # noqa: N803
         """Fit the model privately."""
         rows, labels = self._classified(X, y)
-        rows, norm = with_intercept(rows, self._norm, self.fit_intercept)
+        rows, norm = base.with_intercept(rows, self._norm, self.fit_intercept)
         binary = len(self.classes_) == 2
         result = perturb_objective(
             rows,
@@ -159,10 +158,9 @@ class DPLinearSVC(_Linear):
     def fit(self, X: Any, y: Any) -> DPLinearSVC:  # noqa: N803
         """Fit the model privately."""
         rows, labels = self._classified(X, y)
-        rows, norm = with_intercept(rows, self._norm, self.fit_intercept)
+        rows, norm = base.with_intercept(rows, self._norm, self.fit_intercept)
         heads = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         share = len(heads) * (1.0 + 1e-12)
-        book = self._book()
         results = [
             perturb_objective(
                 rows,
@@ -173,7 +171,7 @@ class DPLinearSVC(_Linear):
                 loss=HuberHinge(self.half_width),
                 regularization=self.regularization,
                 max_records=self.max_records,
-                ledger=book,
+                ledger=self._book(),
                 rng=None if self.random_state is None else self.random_state + 1000 * head,
             )
             for head in heads
@@ -185,7 +183,7 @@ class DPLinearSVC(_Linear):
 
 
 @dataclass(eq=False, repr=False)
-class _Regressor(RegressorMixin, PrivateEstimator):
+class _Regressor(base.RegressorMixin, base.PrivateEstimator):
     _sparse = True
 
     target_bound: float | None = field(default=None, kw_only=True)
@@ -203,8 +201,8 @@ class _Regressor(RegressorMixin, PrivateEstimator):
 
     def _fit(self, x: Any, y: Any, method: Any, **options: Any) -> None:
         rows, labels = self._checked(x, y)
-        lost = unread(rows)
-        rows, norm = with_intercept(rows, self._norm, self.fit_intercept)
+        lost = base.unread(rows)
+        rows, norm = base.with_intercept(rows, self._norm, self.fit_intercept)
         result = method(
             rows,
             np.where(lost, np.nan, numbers("y", labels, ())),
@@ -269,3 +267,132 @@ class DPRidge(_Regressor):
         """Fit the model privately."""
         self._fit(X, y, private_ridge, regularization=self.regularization)
         return self
+
+
+class _Planned(Exception):  # noqa: N818 (nothing went wrong)
+    """A run was planned, as far as a rehearsal goes."""
+
+
+def _stop(plan: Plan) -> None:
+    raise _Planned
+
+
+@dataclass(eq=False, repr=False)
+class _Trained(Probabilities, Classifier, ABC):
+    """A classifier on the DP-SGD trainer."""
+
+    clipping_norm: float = field(default=1.0, kw_only=True)
+    batch_size: int = field(default=256, kw_only=True)
+    steps: int = field(default=200, kw_only=True)
+    learning_rate: float = field(default=1.0, kw_only=True)
+    momentum: float = field(default=0.9, kw_only=True)
+    sampling_probability: float | None = field(default=None, kw_only=True)
+
+    @abstractmethod
+    def _model(self, features: int, classes: int) -> Network:
+        """Return the untrained model."""
+
+    def fit(self, X: Any, y: Any) -> _Trained:  # noqa: N803
+        """Fit the model privately."""
+        self.result_ = self._train(*self._classified(X, y))
+        steps = (self.result_.plan.charges(self.result_.steps) * self.result_.plan.mechanism,)
+        self.privacy_ = Privacy(self.result_.run_epsilon, self.delta, steps, self.result_.private)
+        return self
+
+    def _rehearse(self, shape: base.PublicShape) -> None:
+        """Raise what ``fit`` raises for public numbers: plan a run, and make no step."""
+        count = shape.records if self.sampling_probability is None else len(shape.classes)
+        zeros = np.zeros((count, shape.features))
+        with suppress(_Planned):
+            self._train(*self._classified(zeros, np.resize(shape.classes, count)), _stop)
+
+    def _train(
+        self,
+        rows: FloatArray,
+        labels: NDArray[np.intp],
+        on_plan: Callable[[Plan], object] | None = None,
+    ) -> Any:
+        _, norm = base.with_intercept(rows, self._norm, fit=False)
+        model = self._model(rows.shape[1], len(self.classes_))
+        # A batch size beyond a public number of records would be no probability; a secret one is
+        # not looked at.
+        rate = self.sampling_probability
+        batch = min(self.batch_size, len(rows)) if rate is None else self.batch_size
+        # Rows of norm one, so that one learning rate serves whatever the unit of the features.
+        return train_dp_sgd(
+            model,
+            clip_rows(rows, norm) / norm,
+            labels,
+            batches=Batches(batch, steps=self.steps, sampling_probability=rate),
+            noise=Noise(target_epsilon=self.epsilon),
+            clipping_norm=self.clipping_norm,
+            delta=self.delta,
+            optimizer=SGD(self.learning_rate, momentum=self.momentum),
+            averaging="mean",
+            ledger=self._book(),
+            rng=self.random_state,
+            watch=Watch(progress=not getattr(self, "_quiet", False), on_plan=on_plan),
+        )
+
+    def decision_function(self, X: Any) -> FloatArray:  # noqa: N803
+        """Return the scores: (n,) for two classes, (n, K) for more."""
+        rows = self._features(X) / self._norm
+        z = np.asarray(self.result_.model.outputs(rows), dtype=np.float64)
+        return np.asarray(z[:, 1] - z[:, 0] if z.shape[1] == 2 else z)
+
+
+@dataclass(eq=False, repr=False)
+class DPSGDClassifier(_Trained):
+    """Softmax regression by DP-SGD with Poisson sampling.
+
+    Parameters
+    ----------
+    epsilon, delta, data_norm, ledger, classes, random_state
+        As in :class:`~accountant.adapters.sklearn.DPLogisticRegression`; δ in (0, 1).
+    clipping_norm : float
+        Bound on one record's gradient, for rows scaled by ``data_norm``.
+    batch_size : int
+        Expected batch size, a public constant. Without ``sampling_probability`` the sampling rate
+        is ``batch_size`` over the number of records: this declares that number public, for the
+        noise is calibrated by it.
+    sampling_probability : float, optional
+        The sampling rate, when the number of records is a secret. Nothing then depends on that
+        number, which may be 0 to 2²⁴; name the ``classes``, for the labels at hand are public
+        otherwise.
+    steps : int
+        Number of noisy steps.
+    learning_rate, momentum : float
+        Of the optimiser.
+
+    Notes
+    -----
+    *Guarantee.* (epsilon, delta)-differential privacy under add-or-remove, by the DP-SGD trainer's
+    account.
+    """
+
+    def _model(self, features: int, classes: int) -> Network:
+        return SoftmaxRegression(features, classes)
+
+
+@dataclass(eq=False, repr=False)
+class DPMLPClassifier(_Trained):
+    """A multilayer perceptron by DP-SGD with Poisson sampling.
+
+    Parameters
+    ----------
+    epsilon, delta, data_norm, ledger, clipping_norm, batch_size, steps
+        As in :class:`DPSGDClassifier`.
+    learning_rate, momentum, sampling_probability, classes, random_state
+        As in :class:`DPSGDClassifier`.
+    hidden_layer_sizes : tuple of int
+        Widths of the hidden layers, with tanh between them.
+
+    Notes
+    -----
+    *Guarantee.* As :class:`DPSGDClassifier`; the initial weights do not depend on the data.
+    """
+
+    hidden_layer_sizes: tuple[int, ...] = field(default=(32,), kw_only=True)
+
+    def _model(self, features: int, classes: int) -> Network:
+        return MultilayerPerceptron((features, *self.hidden_layer_sizes, classes))

@@ -14,8 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from accountant import checks
 from accountant.adapters._observer import INDEPENDENT_NOISE, UNCHANGED, Run, average, mark, step_of
-from accountant.adapters._torch_observer import Contents, Randomness, kept, refuse_moved
-from accountant.adapters._torch_workers import Workers
+from accountant.adapters._torch_observer import Contents, Randomness, Workers, kept, refuse_moved
 from accountant.adapters.torch_units import UnitBatch
 from accountant.errors import AccountantError, BudgetExceeded, UnsupportedError
 from accountant.learn.account import affordable_steps

@@ -7,19 +7,10 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from accountant import checks
+from accountant import checks, mechanisms
 from accountant._basics.rounding import fraction_up, ratio_down
 from accountant.composition import Composition
 from accountant.errors import DomainError, UnsupportedError
-from accountant.mechanisms import (
-    ZCDP,
-    ApproximateDP,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Gaussian,
-    Laplace,
-    PureDP,
-)
 from accountant.mechanisms.base import Mechanism
 
 
@@ -43,11 +34,11 @@ def from_budget(budget: Any) -> Mechanism:
     """
     kind = type(budget).__name__
     if kind == "PureDPBudget":
-        return PureDP(_up(budget.epsilon))
+        return mechanisms.PureDP(_up(budget.epsilon))
     if kind == "ApproxDPBudget":
-        return ApproximateDP(_up(budget.epsilon), delta=_up(budget.delta))
+        return mechanisms.ApproximateDP(_up(budget.epsilon), delta=_up(budget.delta))
     if kind == "RhoZCDPBudget":
-        return ZCDP(_up(budget.rho))
+        return mechanisms.ZCDP(_up(budget.rho))
     raise UnsupportedError(
         f"budget must be a PureDPBudget, ApproxDPBudget or RhoZCDPBudget; got a {kind}"
     )
@@ -101,14 +92,14 @@ def from_noise_info(
 def _noise(row: Mapping[str, Any], change: Any) -> Mechanism:
     name, parameter = row["noise_mechanism"].name, row["noise_parameter"]
     if name == "LAPLACE":
-        return Laplace(_down(parameter), sensitivity=change)
+        return mechanisms.Laplace(_down(parameter), sensitivity=change)
     if name == "GEOMETRIC":
-        return DiscreteLaplace(_down(parameter), sensitivity=change)
+        return mechanisms.DiscreteLaplace(_down(parameter), sensitivity=change)
     # Of Gaussian noise it is the variance.
     if name == "GAUSSIAN":
-        return Gaussian(_root(parameter), sensitivity=change)
+        return mechanisms.Gaussian(_root(parameter), sensitivity=change)
     if name == "DISCRETE_GAUSSIAN":
-        return DiscreteGaussian(_root(parameter), sensitivity=change)
+        return mechanisms.DiscreteGaussian(_root(parameter), sensitivity=change)
     raise UnsupportedError(f"the noise {name} of Tumult Analytics is not known here")
 
 

@@ -9,13 +9,8 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRec
 from flwr.clientapp import ClientApp
 
 import accountant as ac
-from accountant.adapters.flower import (
-    CentralNoise,
-    PrivateFedAvg,
-    SecureSumNoise,
-    answer_names,
-    secure_sum_mod,
-)
+from accountant.adapters import flower
+from accountant.adapters.flower import CentralNoise, SecureSumNoise
 from accountant.learn import AdaptiveQuantile
 from accountant.ledger import Budget
 from accountant.noise import SecureGenerator
@@ -78,8 +73,8 @@ class Grid:
 
 
 def app(noise=CENTRAL, metrics=True):
-    found = ClientApp(mods=[secure_sum_mod(noise)] if noise is not CENTRAL else None)
-    answer_names(found, lambda context: NAMES[context.node_config["partition-id"]])
+    found = ClientApp(mods=[flower.secure_sum_mod(noise)] if noise is not CENTRAL else None)
+    flower.answer_names(found, lambda context: NAMES[context.node_config["partition-id"]])
 
     @found.train()
     def train(message, context):
@@ -95,7 +90,7 @@ def app(noise=CENTRAL, metrics=True):
 
 def strategy(place, noise=CENTRAL, epsilon=30.0, planned=20):
     budgets = dict.fromkeys(NAMES.values(), Budget(epsilon, DELTA))
-    return PrivateFedAvg(
+    return flower.PrivateFedAvg(
         place, noise, budgets, planned_rounds=planned, generator=SecureGenerator(1)
     )
 
@@ -228,5 +223,5 @@ def test_other_noise_after_a_restart_and_a_seed_are_logged(tmp_path, caplog):
     assert f"round 6: ε = {both.epsilon(DELTA):.4f}" in caplog.text
     assert "the models are not private: seeded" in caplog.text
     caplog.clear()
-    secure_sum_mod(SECURE, SecureGenerator(1))
+    flower.secure_sum_mod(SECURE, SecureGenerator(1))
     assert "a client's messages are not private: seeded" in caplog.text

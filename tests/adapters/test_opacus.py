@@ -5,48 +5,34 @@ import math
 import pytest
 
 import accountant as ac
-from support.opacus_runs import (
-    BATCH,
-    DELTA,
-    NOISE,
-    QUIET,
-    RECORDS,
-    adapter,
-    coin,
-    digits,
-    opacus,
-    private,
-    theirs,
-    torch,
-    toy,
-    train,
-)
+from support import opacus_runs as runs
+from support.opacus_runs import DELTA, NOISE, private, torch, toy, train
 
-pytestmark = QUIET
+pytestmark = runs.QUIET
 
 
 def test_one_import_registers_the_accountant():
-    made = opacus.accountants.create_accountant("exact")
-    assert isinstance(made, adapter.ExactAccountant)
-    assert isinstance(made, opacus.accountants.IAccountant)
+    made = runs.opacus.accountants.create_accountant("exact")
+    assert isinstance(made, runs.adapter.ExactAccountant)
+    assert isinstance(made, runs.opacus.accountants.IAccountant)
     assert made.mechanism() == "exact"
     assert len(made) == 0
     assert made.get_epsilon(DELTA) == 0.0
 
 
 def test_digits_same_noise_and_steps_exact_epsilon():
-    data = digits()
+    data = runs.digits()
     engine, model, optimizer, loader = private(data, batch_size=128)
     for _ in range(4):
         train(model, optimizer, loader)
     steps = 4 * len(loader)
-    rate = coin(1 / math.ceil(len(data) / 128))
+    rate = runs.coin(1 / math.ceil(len(data) / 128))
     assert engine.accountant.history == [(NOISE, rate, steps)]
     assert len(engine.accountant) == steps
     epsilon = engine.get_epsilon(DELTA)
     assert epsilon == ac.get_epsilon(rate, NOISE, steps, DELTA)
-    assert epsilon < theirs("prv", [(NOISE, rate, steps)])
-    assert epsilon < theirs("rdp", [(NOISE, rate, steps)])
+    assert epsilon < runs.theirs("prv", [(NOISE, rate, steps)])
+    assert epsilon < runs.theirs("rdp", [(NOISE, rate, steps)])
     bounds = engine.accountant.get_epsilon_bounds(DELTA)
     assert bounds.lower <= epsilon == bounds.upper
     with torch.no_grad():  # it trains
@@ -55,7 +41,7 @@ def test_digits_same_noise_and_steps_exact_epsilon():
 
 
 def test_a_run_resumed_from_a_checkpoint_keeps_its_epsilon(tmp_path):
-    data = digits()
+    data = runs.digits()
     engine, model, optimizer, loader = private(data, batch_size=128)
     train(model, optimizer, loader)
     engine.save_checkpoint(path=tmp_path / "half.pt", module=model, optimizer=optimizer)
@@ -68,12 +54,12 @@ def test_a_run_resumed_from_a_checkpoint_keeps_its_epsilon(tmp_path):
     for run in ((model, optimizer, loader), (again, optimizer_again, loader_again)):
         train(*run, steps=5)
     steps = len(loader) + 5
-    whole = ac.get_epsilon(coin(1 / math.ceil(len(data) / 128)), NOISE, steps, DELTA)
+    whole = ac.get_epsilon(runs.coin(1 / math.ceil(len(data) / 128)), NOISE, steps, DELTA)
     assert resumed.get_epsilon(DELTA) == engine.get_epsilon(DELTA) == whole
 
 
 def test_physical_batches_are_one_logical_step():
-    from opacus.utils.batch_memory_manager import BatchMemoryManager
+    from runs.opacus.utils.batch_memory_manager import BatchMemoryManager
 
     engine, model, optimizer, loader = private(toy(), batch_size=100)
     physical = 0
@@ -86,11 +72,11 @@ def test_physical_batches_are_one_logical_step():
             optimizer.step()
             physical += 1
     assert physical > 3 * len(loader)
-    assert engine.accountant.history == [(NOISE, coin(1 / 10), len(loader))]
+    assert engine.accountant.history == [(NOISE, runs.coin(1 / 10), len(loader))]
 
 
 def test_a_poisson_loader_of_the_users_own_is_accounted_at_its_own_rate():
-    from opacus.utils.uniform_sampler import UniformWithReplacementSampler
+    from runs.opacus.utils.uniform_sampler import UniformWithReplacementSampler
 
     data = toy()
     coins = UniformWithReplacementSampler(num_samples=len(data), sample_rate=0.3, steps=20)
@@ -98,8 +84,8 @@ def test_a_poisson_loader_of_the_users_own_is_accounted_at_its_own_rate():
     # Opacus itself would record one over the number of steps, 0.05.
     engine, model, optimizer, loader = private(data, loader=loader, poisson_sampling=False)
     train(model, optimizer, loader)
-    assert engine.accountant.history == [(NOISE, coin(0.3), 20)]
-    assert engine.get_epsilon(DELTA) == ac.get_epsilon(coin(0.3), NOISE, 20, DELTA)
+    assert engine.accountant.history == [(NOISE, runs.coin(0.3), 20)]
+    assert engine.get_epsilon(DELTA) == ac.get_epsilon(runs.coin(0.3), NOISE, 20, DELTA)
 
 
 @pytest.mark.parametrize("options", [{"clipping": "per_layer"}, {"grad_sample_mode": "ghost"}])
@@ -112,11 +98,13 @@ def test_other_ways_to_clip_are_counted_alike(options):
         optimizer.zero_grad()
         criterion(model(x), y).backward()
         optimizer.step()
-    assert engine.accountant.history == [(NOISE, coin(BATCH / RECORDS), len(rest[-1]))]
+    assert engine.accountant.history == [
+        (NOISE, runs.coin(runs.BATCH / runs.RECORDS), len(rest[-1]))
+    ]
 
 
 def test_a_noise_schedule_is_recorded_step_by_step():
-    from opacus.schedulers import ExponentialNoise
+    from runs.opacus.schedulers import ExponentialNoise
 
     engine, model, optimizer, loader = private(toy())
     schedule = ExponentialNoise(optimizer, gamma=0.9)
@@ -129,6 +117,11 @@ def test_a_noise_schedule_is_recorded_step_by_step():
         schedule.step()
         if len(noises) == 3:
             break
-    assert engine.accountant.history == [(noise, coin(BATCH / RECORDS), 1) for noise in noises]
-    parts = [(ac.PoissonSampled(ac.Gaussian(noise), coin(BATCH / RECORDS)), 1) for noise in noises]
+    assert engine.accountant.history == [
+        (noise, runs.coin(runs.BATCH / runs.RECORDS), 1) for noise in noises
+    ]
+    parts = [
+        (ac.PoissonSampled(ac.Gaussian(noise), runs.coin(runs.BATCH / runs.RECORDS)), 1)
+        for noise in noises
+    ]
     assert engine.get_epsilon(DELTA) == ac.Composition(parts).epsilon(DELTA)

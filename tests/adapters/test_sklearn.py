@@ -14,24 +14,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from accountant.adapters.sklearn import (
-    DPLinearRegression,
-    DPLinearSVC,
-    DPLogisticRegression,
-    DPMLPClassifier,
-    DPRidge,
-    DPSGDClassifier,
-)
+from accountant.adapters import sklearn as private
+from accountant.adapters.sklearn import DPLinearSVC, DPLogisticRegression, DPRidge
 from accountant.errors import DomainError
 from accountant.learn.convex.rows import clip_rows
 
 ESTIMATORS = [
     DPLogisticRegression(),
     DPLinearSVC(),
-    DPLinearRegression(),
+    private.DPLinearRegression(),
     DPRidge(),
-    DPSGDClassifier(steps=20),
-    DPMLPClassifier(steps=20),
+    private.DPSGDClassifier(steps=20),
+    private.DPMLPClassifier(steps=20),
 ]
 CLASSIFIERS = [e for e in ESTIMATORS if hasattr(e, "classes")]
 
@@ -148,7 +142,7 @@ def test_regressors_predict():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, size=(20_000, 3)) / 2
     y = x @ [0.5, -0.3, 0.2] + 0.3
-    for model in (DPLinearRegression, DPRidge):
+    for model in (private.DPLinearRegression, DPRidge):
         fitted = model(epsilon=2.0, random_state=0).fit(x, y)
         assert fitted.score(x, y) > 0.95
         assert fitted.intercept_ == pytest.approx(0.3, abs=0.05)
@@ -166,7 +160,10 @@ def test_a_fit_does_not_warn_of_few_records_a_class():
 
 def test_a_seed_warns():
     x, y = breast_cancer()
-    for estimator in (DPSGDClassifier(steps=2, data_norm=1.0), DPLogisticRegression(data_norm=1.0)):
+    for estimator in (
+        private.DPSGDClassifier(steps=2, data_norm=1.0),
+        DPLogisticRegression(data_norm=1.0),
+    ):
         with pytest.warns(UserWarning, match="not private"):
             estimator.set_params(random_state=1).fit(x, y)
         with warnings.catch_warnings():
@@ -174,7 +171,7 @@ def test_a_seed_warns():
             estimator.set_params(random_state=None).fit(x, y)
 
 
-@pytest.mark.parametrize("kind", [DPSGDClassifier, DPMLPClassifier])
+@pytest.mark.parametrize("kind", [private.DPSGDClassifier, private.DPMLPClassifier])
 def test_a_secret_number_of_records_shows_nowhere(kind):
     x, y = breast_cancer()
     seen = []

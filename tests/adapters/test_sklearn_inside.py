@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("sklearn")
 
 import sklearn
+from sklearn import model_selection as selection
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.experimental import enable_halving_search_cv, enable_iterative_imputer  # noqa: F401
@@ -18,30 +19,16 @@ from sklearn.feature_selection import RFECV, SequentialFeatureSelector
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import IterativeImputer
 from sklearn.linear_model import RANSACRegressor
-from sklearn.model_selection import (
-    GridSearchCV,
-    HalvingGridSearchCV,
-    cross_val_predict,
-    cross_val_score,
-    cross_validate,
-    learning_curve,
-    permutation_test_score,
-    validation_curve,
-)
+from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 from sklearn.utils import all_estimators
 
 import accountant as ac
+from accountant.adapters import sklearn as private
 from accountant.adapters._sklearn_inside import _caller
-from accountant.adapters.sklearn import (
-    DPLogisticRegression,
-    DPRidge,
-    DPSearch,
-    DPSGDClassifier,
-    UnpaidReleaseWarning,
-)
+from accountant.adapters.sklearn import DPLogisticRegression, DPRidge, DPSearch
 from accountant.errors import UnsupportedError
 
 RNG = np.random.default_rng(0)
@@ -50,7 +37,7 @@ Y = (X[:, 0] > 0).astype(int)
 
 
 def classifier(**given):
-    return DPSGDClassifier(data_norm=1.0, steps=2, **given)
+    return private.DPSGDClassifier(data_norm=1.0, steps=2, **given)
 
 
 def ridge(**given):
@@ -101,7 +88,7 @@ def test_the_list_holds_what_the_issue_names():
         SequentialFeatureSelector(make_pipeline(Normalizer(), ridge()), n_features_to_select=1),
         RFECV(ridge()),
         RANSACRegressor(ridge(), min_samples=5),
-        HalvingGridSearchCV(classifier(), {"steps": [2, 3]}),
+        selection.HalvingGridSearchCV(classifier(), {"steps": [2, 3]}),
         GridSearchCV(classifier(), {"steps": [2, 3]}),
     ):
         with pytest.raises(UnsupportedError, match="DPSearch"):
@@ -109,14 +96,14 @@ def test_the_list_holds_what_the_issue_names():
 
 
 SCORED = {
-    "cross_val_score": lambda model: cross_val_score(model, X, Y, cv=2),
-    "cross_validate": lambda model: cross_validate(model, X, Y, cv=2),
-    "cross_val_predict": lambda model: cross_val_predict(model, X, Y, cv=2),
-    "learning_curve": lambda model: learning_curve(model, X, Y, cv=2, train_sizes=[0.5]),
-    "validation_curve": lambda model: validation_curve(
+    "cross_val_score": lambda model: selection.cross_val_score(model, X, Y, cv=2),
+    "cross_validate": lambda model: selection.cross_validate(model, X, Y, cv=2),
+    "cross_val_predict": lambda model: selection.cross_val_predict(model, X, Y, cv=2),
+    "learning_curve": lambda model: selection.learning_curve(model, X, Y, cv=2, train_sizes=[0.5]),
+    "validation_curve": lambda model: selection.validation_curve(
         model, X, Y, param_name="steps", param_range=[2, 3], cv=2
     ),
-    "permutation_test_score": lambda model: permutation_test_score(
+    "permutation_test_score": lambda model: selection.permutation_test_score(
         model, X, Y, cv=2, n_permutations=2
     ),
 }
@@ -126,7 +113,7 @@ def told(call):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         call()
-    return [w for w in caught if w.category is UnpaidReleaseWarning]
+    return [w for w in caught if w.category is private.UnpaidReleaseWarning]
 
 
 @pytest.mark.parametrize("name", SCORED)
@@ -139,7 +126,7 @@ def test_exact_held_out_scores_are_told_of_once(name):
     assert len(ledger) > 0  # the fits themselves are paid for
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", UnpaidReleaseWarning)
+        warnings.simplefilter("ignore", private.UnpaidReleaseWarning)
         SCORED[name](classifier())
 
 
@@ -200,5 +187,5 @@ def test_a_fits_privacy_says_whose_it_is():
 @pytest.mark.parametrize("fit", ["fit", "fit_transform"])
 def test_an_imputer_around_a_private_model_is_told_of(fit):
     gaps = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
-    with pytest.warns(UnpaidReleaseWarning, match="IterativeImputer may fit several"):
+    with pytest.warns(private.UnpaidReleaseWarning, match="IterativeImputer may fit several"):
         getattr(IterativeImputer(ridge(), max_iter=1, tol=1e9), fit)(gaps)

@@ -12,15 +12,8 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import accountant as ac
-from accountant.adapters.sklearn import (
-    DPLinearRegression,
-    DPLinearSVC,
-    DPLogisticRegression,
-    DPMLPClassifier,
-    DPRidge,
-    DPSGDClassifier,
-    UnsetBoundWarning,
-)
+from accountant.adapters import sklearn as private
+from accountant.adapters.sklearn import DPLogisticRegression, DPRidge
 from accountant.errors import BudgetExceeded, UnsupportedError
 
 RNG = np.random.default_rng(0)
@@ -28,11 +21,11 @@ X = RNG.normal(size=(60, 3)) / 4.0
 Y = (X[:, 0] > 0).astype(int)
 ESTIMATORS = [
     DPLogisticRegression(data_norm=1.0),
-    DPLinearSVC(data_norm=1.0),
-    DPLinearRegression(data_norm=1.0, target_bound=1.0),
+    private.DPLinearSVC(data_norm=1.0),
+    private.DPLinearRegression(data_norm=1.0, target_bound=1.0),
     DPRidge(data_norm=1.0, target_bound=1.0),
-    DPSGDClassifier(data_norm=1.0, steps=3),
-    DPMLPClassifier(data_norm=1.0, steps=3),
+    private.DPSGDClassifier(data_norm=1.0, steps=3),
+    private.DPMLPClassifier(data_norm=1.0, steps=3),
 ]
 NAMES = [type(estimator).__name__ for estimator in ESTIMATORS]
 
@@ -98,11 +91,13 @@ def test_a_search_is_refused_at_the_top_of_the_message():
 def test_bounds_that_are_not_set_are_warned_of(estimator):
     bare = type(estimator)()
     bare.set_params(**({"steps": 2} if hasattr(bare, "steps") else {}))
-    with pytest.warns(UnsetBoundWarning, match="data_norm was not set") as told:
+    with pytest.warns(private.UnsetBoundWarning, match="data_norm was not set") as told:
         bare.fit(X, Y)
     texts = [str(one.message) for one in told]
     assert any("target_bound" in text for text in texts) == hasattr(bare, "target_bound")
-    assert all(one.filename == __file__ for one in told if one.category is UnsetBoundWarning)
+    assert all(
+        one.filename == __file__ for one in told if one.category is private.UnsetBoundWarning
+    )
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS[:4], ids=NAMES[:4])

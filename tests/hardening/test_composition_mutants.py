@@ -5,69 +5,46 @@ As test_core_mutants.py, for steps with random shifts and the sums over parts.
 
 import ctypes
 import json
-import shutil
 from decimal import Decimal
 
 import pytest
 
-from hardening.test_core_mutants import Mutant
-from support.native import SOURCES, build, core_file, core_files
+from support.native import Bounds, Patch, build, core_files, mutants, patched
 from support.oracle_checks import DATA, DIRECTION
 
-MUTANTS = [
-    Mutant(
-        "one step of a part too few",
-        "heterogeneous_sum.c",
-        "acct_sum_add(&sums->log_mod[k], n * v.log_modulus);",
-        "acct_sum_add(&sums->log_mod[k], (n - 1.0) * v.log_modulus);",
-    ),
-    Mutant(
-        "the decay of every part counted twice",
-        "heterogeneous_sum.c",
-        "sums->decay[j] += n * bound[j];",
-        "sums->decay[j] += 2.0 * n * bound[j];",
-    ),
-    Mutant(
-        "the decay of a plain part said to be that of another",
-        "heterogeneous_sum.c",
-        "sums->decay[j] -= 0.5 * rate * sums->level[j] * sums->level[j] * (1.0 - 1e-12);",
-        "sums->decay[j] -= 2.0 * rate * sums->level[j] * sums->level[j] * (1.0 - 1e-12);",
-    ),
-    Mutant(
-        "decay along a path said to be four times as fast",
-        "cf_decay.c",
-        "- y * g->e2_minus[j] + path->lift;",
-        "- 4.0 * y * g->e2_minus[j] + path->lift;",
-    ),
-    Mutant(
-        "shifts above the first left out of the mass above a window",
-        "tilted_law.c",
-        "    for (int j = 0; m && j < m->count; j++)\n        if (m->weight[j] > 0.0)\n",
-        "    for (int j = 0; m && j < 1; j++)\n        if (m->weight[j] > 0.0)\n",
-    ),
-    Mutant(
-        "the tail event of one step a part",
-        "heterogeneous_sum.c",
-        "sums->log_stay_ratio += n * log1p(-pq / (1.0 - q));",
-        "sums->log_stay_ratio += log1p(-pq / (1.0 - q));",
-    ),
-    Mutant(
-        "the largest loss of an addition that of one step a part",
-        "heterogeneous.c",
-        "sum -= w->part[i].steps * acct_part_step",
-        "sum -= acct_part_step",
-    ),
-    Mutant(
-        "a shift's density at the wrong place",
-        "mixture_loss.c",
-        "u = d * (2.0 * x - d) / var2;\n            double em1;",
-        "u = d * (2.0 * x - 1.0000001 * d) / var2;\n            double em1;",
-    ),
-]
-
-
-class Bounds(ctypes.Structure):
-    _fields_ = (("lower", ctypes.c_double), ("upper", ctypes.c_double))
+MUTANTS = mutants(
+    {
+        "heterogeneous_sum.c: one step of a part too few": Patch(
+            "acct_sum_add(&sums->log_mod[k], n * v.log_modulus);",
+            "acct_sum_add(&sums->log_mod[k], (n - 1.0) * v.log_modulus);",
+        ),
+        "heterogeneous_sum.c: the decay of every part counted twice": Patch(
+            "sums->decay[j] += n * bound[j];", "sums->decay[j] += 2.0 * n * bound[j];"
+        ),
+        "heterogeneous_sum.c: the decay of a plain part said to be that of another": Patch(
+            "sums->decay[j] -= 0.5 * rate * sums->level[j] * sums->level[j] * (1.0 - 1e-12);",
+            "sums->decay[j] -= 2.0 * rate * sums->level[j] * sums->level[j] * (1.0 - 1e-12);",
+        ),
+        "heterogeneous_sum.c: the tail event of one step a part": Patch(
+            "sums->log_stay_ratio += n * log1p(-pq / (1.0 - q));",
+            "sums->log_stay_ratio += log1p(-pq / (1.0 - q));",
+        ),
+        "cf_decay.c: decay along a path said to be four times as fast": Patch(
+            "- y * g->e2_minus[j] + path->lift;", "- 4.0 * y * g->e2_minus[j] + path->lift;"
+        ),
+        "tilted_law.c: shifts above the first left out of the mass above a window": Patch(
+            "    for (int j = 0; m && j < m->count; j++)\n        if (m->weight[j] > 0.0)\n",
+            "    for (int j = 0; m && j < 1; j++)\n        if (m->weight[j] > 0.0)\n",
+        ),
+        "heterogeneous.c: the largest loss of an addition that of one step a part": Patch(
+            "sum -= w->part[i].steps * acct_part_step", "sum -= acct_part_step"
+        ),
+        "mixture_loss.c: a shift's density at the wrong place": Patch(
+            "u = d * (2.0 * x - d) / var2;\n            double em1;",
+            "u = d * (2.0 * x - 1.0000001 * d) / var2;\n            double em1;",
+        ),
+    }
+)
 
 
 class Law(ctypes.Structure):
@@ -112,10 +89,7 @@ def bracket(library, row):
 
 def wrong(directory, mutant=None):
     """The first stored row that a core of these sources gets wrong, or None."""
-    sources = shutil.copytree(SOURCES, directory / "src")
-    if mutant:
-        text = core_file(mutant.file, sources).read_text()
-        core_file(mutant.file, sources).write_text(text.replace(mutant.old, mutant.new))
+    sources = patched(directory, mutant)
     library = build(directory, core_files(sources), sources)
     with (DATA / "shift_compositions.jsonl").open() as lines:
         for row in map(json.loads, lines):
@@ -127,7 +101,7 @@ def wrong(directory, mutant=None):
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_patches_apply_once(mutant):
-    assert core_file(mutant.file).read_text().count(mutant.old) == 1
+    assert mutant.applies()
 
 
 @pytest.mark.slow

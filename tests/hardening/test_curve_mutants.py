@@ -5,7 +5,6 @@ bound, removing one of the two is not noticed; the patch makes the sum coarse in
 """
 
 import ctypes
-import shutil
 import sys
 import types
 from decimal import Decimal
@@ -15,37 +14,30 @@ import numpy as np
 import pytest
 
 from accountant.pairs import mixture_renyi
-from hardening.test_core_mutants import Mutant
-from support.native import SOURCES, build, core_file, core_files
+from support.native import Bounds, Patch, build, core_files, mutants, patched
 from support.oracle_checks import stored
 
-MUTANTS = [
-    Mutant("phases off the real line forgotten", "exchange_law.c", "2.0 * y * turn", "0.0 * turn"),
-    Mutant(
-        "a loss at the wrong place",
-        "exchange_law.c",
-        "const double a = mu * (x - 0.5 * mu), b",
-        "const double a = mu * (x - 0.5 * mu) + 1e-10, b",
-    ),
-    Mutant(
-        "terms beyond the last left out",
-        "exchange.c",
-        "        total += acct_tail_weight(b, from, to, dy) * exp(power);",
-        "        total += 0.0 * power;",
-    ),
-    Mutant(
-        "a pole forgotten",
-        "exchange.c",
-        "k->phase[i] = n * arg - atan2(y, k->b) - atan2(y, k->b + 1.0);",
-        "k->phase[i] = n * arg - atan2(y, k->b);",
-    ),
-    Mutant(
-        "the linear phase of another mean",
-        "exchange.c",
-        "k->drift = n * (way == PLAIN ? m.mean : mean);",
-        "k->drift = n * (way == PLAIN ? m.mean : mean) * (1.0 + 1e-9);",
-    ),
-]
+MUTANTS = mutants(
+    {
+        "exchange_law.c: phases off the real line forgotten": Patch("2.0 * y * turn", "0.0 * turn"),
+        "exchange_law.c: a loss at the wrong place": Patch(
+            "const double a = mu * (x - 0.5 * mu), b",
+            "const double a = mu * (x - 0.5 * mu) + 1e-10, b",
+        ),
+        "exchange.c: terms beyond the last left out": Patch(
+            "        total += acct_tail_weight(b, from, to, dy) * exp(power);",
+            "        total += 0.0 * power;",
+        ),
+        "exchange.c: a pole forgotten": Patch(
+            "k->phase[i] = n * arg - atan2(y, k->b) - atan2(y, k->b + 1.0);",
+            "k->phase[i] = n * arg - atan2(y, k->b);",
+        ),
+        "exchange.c: the linear phase of another mean": Patch(
+            "k->drift = n * (way == PLAIN ? m.mean : mean);",
+            "k->drift = n * (way == PLAIN ? m.mean : mean) * (1.0 + 1e-9);",
+        ),
+    }
+)
 # Of accountant/pairs/mixture_renyi.py. The second patch, where there is one, plans a coarser sum as
 # well, so that what the first removes is needed.
 CURVE = {
@@ -65,10 +57,6 @@ CURVE = {
         "(1.0 - 1e-11) * law.shifts * (2.0 * x[:, np.newaxis]",
     ),
 }  # fmt: skip
-
-
-class Bounds(ctypes.Structure):
-    _fields_ = (("lower", ctypes.c_double), ("upper", ctypes.c_double))
 
 
 def wrong_curve(name=None):
@@ -118,10 +106,7 @@ def profile_bracket(library, row):
 
 def wrong(directory, mutant=None):
     """The first stored row that a core of these sources gets wrong, or None."""
-    sources = shutil.copytree(SOURCES, directory / "src")
-    if mutant:
-        text = core_file(mutant.file, sources).read_text().replace(mutant.old, mutant.new)
-        core_file(mutant.file, sources).write_text(text)
+    sources = patched(directory, mutant)
     library = build(directory, core_files(sources), sources)
     for row in stored("exchange.jsonl"):
         out = profile_bracket(library, row)
@@ -133,8 +118,7 @@ def wrong(directory, mutant=None):
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_patches_apply_once(mutant):
-    text = core_file(mutant.file).read_text()
-    assert text.count(mutant.old) == 1
+    assert mutant.applies()
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -147,7 +148,43 @@ class Elementary:
         return out
 
 
-class _Bounds(ctypes.Structure):
+class Patch(NamedTuple):
+    """What stands in a file, and what is put there."""
+
+    old: str
+    new: str
+
+
+class Mutant(NamedTuple):
+    """A patch of one file of the core."""
+
+    name: str
+    file: str
+    patch: Patch
+
+    def applies(self) -> bool:
+        """Return whether there is one place for it."""
+        return core_file(self.file).read_text().count(self.patch.old) == 1
+
+
+def mutants(table: dict[str, Patch]) -> list[Mutant]:
+    """Return the patches of a table by file and name."""
+    return [Mutant(*reversed(key.split(": ", 1)), patch) for key, patch in table.items()]
+
+
+def patched(directory: Path, mutant: Mutant | None) -> Path:
+    """Return a copy of the sources, patched."""
+    sources = shutil.copytree(SOURCES, directory / "src")
+    if mutant is not None:
+        assert mutant.applies(), f"the patch of {mutant.name!r} no longer applies"
+        path = core_file(mutant.file, sources)
+        path.write_text(path.read_text().replace(*mutant.patch))
+    return sources
+
+
+class Bounds(ctypes.Structure):
+    """A bracket, as the core returns it."""
+
     _fields_ = (("lower", ctypes.c_double), ("upper", ctypes.c_double))
 
 
@@ -160,7 +197,7 @@ class Core:
         self._library = build(directory, core_files(sources), sources)
 
     def _call(self, name: str, *arguments: float, direction: int) -> tuple[float, float]:
-        out = _Bounds()
+        out = Bounds()
         doubles = map(ctypes.c_double, arguments)
         status = self._library[name](*doubles, ctypes.c_int(direction), ctypes.byref(out))
         assert status == 0, (name, arguments, status)

@@ -14,9 +14,7 @@
 Prints the largest relative disagreement of each kind, and fails above 1e-20.
 """
 
-import json
 import math
-import pathlib
 import random
 import sys
 import warnings
@@ -24,9 +22,8 @@ import warnings
 from flint import ctx
 from mpmath import erfc, exp, expm1, log, mp, mpf, pi, quad, sqrt
 
+from support.oracle import stored
 from support.oracle.psg import NotConverged, closed_form, profile
-
-DATA = pathlib.Path(__file__).resolve().parent.parent / "data" / "psg_profile.jsonl"
 
 
 def _tail(x):
@@ -114,8 +111,7 @@ def check_contours(count, n, exact, rng):
 
 
 def check_line_against_bent(count, rng):
-    rows = [json.loads(t) for t in DATA.open()]
-    rows = [r for r in rows if r["method"] == "line"]
+    rows = [r for r in stored.rows("psg_profile.jsonl") if r["method"] == "line"]
     worst, done = 0.0, 0
     for r in rng.sample(rows, 3 * count):
         if done == count:

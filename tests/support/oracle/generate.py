@@ -1,6 +1,6 @@
 """Write tests/support/data/psg_profile.jsonl: reference privacy profiles.
 
-    PYTHONPATH=tests python -m support.oracle.generate START STOP [method ...] [only=family,family]
+    PYTHONPATH=tests python -m support.oracle.generate START STOP [method ...]
 
 appends one line per problem id in [START, STOP) that is not in the file yet, so
 that an interrupted run can be resumed.  Problem `id` is drawn from a generator
@@ -14,30 +14,23 @@ q, sigma and epsilon are doubles written as shortest round-trip decimals; lower
 and upper are decimal strings with lower <= H(epsilon) <= upper.
 """
 
-import json
 import math
-import pathlib
 import random
 import sys
-import time
 import warnings
 
 from flint import ctx
 
-from support.oracle.moments import enclosing_decimals, log_moment_float
-from support.oracle.psg import NotConverged, closed_form, estimate, profile
+from support.oracle import stored
+from support.oracle.moments import log_moment_float
+from support.oracle.psg import closed_form, estimate, profile
 from support.oracle.psg_saddle import place
-
-OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "psg_profile.jsonl"
+from support.oracle.stored import log_uniform
 
 FAMILIES = (
     "general", "general2", "few", "few-large-q", "rare", "small-sigma", "tiny-q", "small-eps",
     "zero-eps", "large-eps", "add", "large-delta", "rare-small-sigma", "special-q",
 )  # fmt: skip
-
-
-def log_uniform(rng, a, b):
-    return math.exp(rng.uniform(math.log(a), math.log(b)))
 
 
 def at_saddle(q, s, n, direction, x):
@@ -164,36 +157,19 @@ def draw(i):
 
 def main(start, stop, *methods):
     warnings.simplefilter("ignore")
-    only = [m[5:].split(",") for m in methods if m.startswith("only=")]
-    wanted = set(only[0]) if only else set(FAMILIES)
-    methods = tuple(m for m in methods if not m.startswith("only=")) or ("closed", "line", "bent")
-    have = set()
-    if OUT.exists():
-        have = {json.loads(line)["id"] for line in OUT.open()}
-    with OUT.open("a") as out:
-        for i in range(int(start), int(stop)):
-            if i in have or FAMILIES[i % len(FAMILIES)] not in wanted:
-                continue
-            ctx.prec = 100
-            problem, family = draw(i)
-            if problem is None:
-                print(i, family, "no draw", flush=True)
-                continue
-            t = time.time()
-            try:
-                value, method = profile(*problem.values(), methods=methods)
-            except (NotConverged, ValueError, OverflowError, ZeroDivisionError, IndexError) as err:
-                print(i, family, f"{time.time() - t:.2f}s", problem, repr(err)[:300], flush=True)
-                continue
-            if not 1e-32 < float(value) < 0.999:
-                print(i, family, "outside the range of delta", problem, flush=True)
-                continue
-            ctx.prec = 300
-            lower, upper = enclosing_decimals(value)
-            rec = dict(id=i, **problem, lower=lower, upper=upper, method=method, family=family)
-            out.write(json.dumps(rec, separators=(",", ":")) + "\n")
-            out.flush()
-            print(i, family, method, f"{time.time() - t:.2f}s", flush=True)
+
+    def solve(number):
+        ctx.prec = 100
+        problem, family = draw(number)
+        if problem is None:
+            raise ValueError("no draw")
+        value, method = profile(*problem.values(), methods=methods or ("closed", "line", "bent"))
+        if not 1e-32 < float(value) < 0.999:
+            raise ValueError("outside the range of delta")
+        ctx.prec = 300
+        return stored.line(number, problem, ball=value, method=method, family=family)
+
+    stored.extend("psg_profile.jsonl", solve, start, stop)
 
 
 if __name__ == "__main__":

@@ -7,20 +7,13 @@ from a generator seeded by the id alone; the parameters stored are authoritative
 two computations disagree is left out. Line: {id, distance, q, steps, epsilon, lower, upper}.
 """
 
-import json
 import math
-import pathlib
 import random
 import sys
 
-from support.oracle.exchange import NotConverged, _moments, profile
-from support.oracle.moments import enclosing_decimals
-
-OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "exchange.jsonl"
-
-
-def log_uniform(rng, a, b):
-    return math.exp(rng.uniform(math.log(a), math.log(b)))
+from support.oracle import stored
+from support.oracle.exchange import _moments, profile
+from support.oracle.stored import log_uniform
 
 
 def draw(number):
@@ -29,32 +22,16 @@ def draw(number):
     steps = int(log_uniform(rng, 2.0, 1e6))
     _, mean, variance = _moments(distance, q, 1.0 + log_uniform(rng, 0.03, 10.0))
     epsilon = float(max(steps * mean - rng.random() * math.sqrt(steps * variance), 0.0))
-    return distance, q, steps, epsilon
+    return dict(distance=distance, q=q, steps=steps, epsilon=epsilon)
 
 
-def main(start, stop):
-    known = set()
-    if OUT.exists():
-        known = {json.loads(line)["id"] for line in OUT.read_text().splitlines()}
-    for number in range(start, stop):
-        if number in known:
-            continue
-        distance, q, steps, epsilon = draw(number)
-        try:
-            found = profile(distance, q, steps, epsilon)
-        except (NotConverged, OverflowError, ZeroDivisionError):
-            print("left out", number, draw(number), file=sys.stderr)
-            continue
-        lower, upper = enclosing_decimals(found)
-        if not 1e-250 < float(found.mid()) < 0.9:
-            continue
-        row = {
-            "id": number, "distance": distance, "q": q, "steps": steps, "epsilon": epsilon,
-            "lower": lower, "upper": upper,
-        }  # fmt: skip
-        with OUT.open("a") as file:
-            file.write(json.dumps(row, separators=(",", ":")) + "\n")
+def solve(number):
+    problem = draw(number)
+    found = profile(*problem.values())
+    if not 1e-250 < float(found.mid()) < 0.9:
+        raise ValueError("outside the range of delta")
+    return stored.line(number, problem, ball=found)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    stored.extend("exchange.jsonl", solve, *sys.argv[1:])

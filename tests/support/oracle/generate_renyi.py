@@ -1,6 +1,6 @@
 """Write tests/support/data/psg_renyi.jsonl: enclosures of one-step Renyi divergences.
 
-    PYTHONPATH=tests python -m support.oracle.generate_renyi [count]
+    PYTHONPATH=tests python -m support.oracle.generate_renyi START STOP
 
 Every line is an object {id, q, sigma, alpha, direction, lower, upper}; q, sigma
 and alpha are exact doubles (shortest round-trip decimals), lower <= D_alpha <=
@@ -8,15 +8,12 @@ upper are decimal strings from a ball-arithmetic enclosure (see moments.py), of
 relative width below 1e-27.  The draw is seeded by the line number.
 """
 
-import json
 import math
-import pathlib
 import random
 import sys
 
-from support.oracle.moments import enclosing_decimals, renyi
-
-OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "psg_renyi.jsonl"
+from support.oracle import stored
+from support.oracle.moments import renyi
 
 
 def draw(i):
@@ -36,19 +33,14 @@ def draw(i):
     elif kind == 4:
         alpha = 1 + 10 ** rng.uniform(2, 4)
     alpha = min(alpha, 1e4)
-    return q, s, alpha, "add" if rng.random() < 0.4 else "remove"
+    direction = "add" if rng.random() < 0.4 else "remove"
+    return dict(q=q, sigma=s, alpha=alpha, direction=direction)
 
 
-def main(count=1000):
-    with OUT.open("w") as f:
-        for i in range(count):
-            q, s, alpha, direction = draw(i)
-            lower, upper = enclosing_decimals(renyi(q, s, alpha, direction))
-            rec = dict(
-                id=i, q=q, sigma=s, alpha=alpha, direction=direction, lower=lower, upper=upper
-            )
-            f.write(json.dumps(rec, separators=(",", ":")) + "\n")
+def solve(number):
+    problem = draw(number)
+    return stored.line(number, problem, ball=renyi(*problem.values()))
 
 
 if __name__ == "__main__":
-    main(*(int(a) for a in sys.argv[1:]))
+    stored.extend("psg_renyi.jsonl", solve, *sys.argv[1:])

@@ -9,19 +9,17 @@ from pathlib import Path
 
 from flint import arb
 
+from support.oracle import stored
 from support.oracle.composed import ball, gaussian, laplace, precision, randomized_response
 from support.oracle.moments import enclosing_decimals
 
-ROOT = Path(__file__).parents[3]
-DATA = ROOT / "tests" / "data"
-TARGET = ROOT / "accountant" / "selftest" / "enclosures.json"
+TARGET = Path(__file__).parents[3] / "accountant" / "selftest" / "enclosures.json"
 
 
-def stored(name, count, keep):
+def kept(name, count, keep):
     """About `count` rows of each family, evenly spaced."""
-    rows = [json.loads(line) for line in (DATA / name).open()]
     groups = {}
-    for row in rows:
+    for row in stored.rows(name):
         groups.setdefault(keep(row), []).append(row)
     chosen = []
     for group in groups.values():
@@ -61,12 +59,12 @@ def closed_forms():
 
 def main():
     rows = []
-    for kept in stored("psg_profile.jsonl", 6, lambda one: (one["family"], one["direction"])):
+    for one in kept("psg_profile.jsonl", 6, lambda row: (row["family"], row["direction"])):
         names = ("q", "sigma", "steps", "direction", "epsilon", "lower", "upper")
-        rows.append({"kind": "profile"} | {name: kept[name] for name in names})
-    for kept in stored("psg_renyi.jsonl", 40, lambda one: one["direction"]):
+        rows.append({"kind": "profile"} | {name: one[name] for name in names})
+    for one in kept("psg_renyi.jsonl", 40, lambda row: row["direction"]):
         names = ("q", "sigma", "alpha", "direction", "lower", "upper")
-        rows.append({"kind": "renyi"} | {name: kept[name] for name in names})
+        rows.append({"kind": "renyi"} | {name: one[name] for name in names})
     rows += closed_forms()
     TARGET.write_text("[\n" + ",\n".join(json.dumps(each) for each in rows) + "\n]\n")
     print(len(rows), "rows")

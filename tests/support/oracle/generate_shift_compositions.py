@@ -9,21 +9,17 @@ a part [sigma, shifts, weights, steps], plain noise without shifts; numbers are 
 decimals, lower and upper decimal strings with lower <= H(epsilon) <= upper.
 """
 
-import json
 import math
-import pathlib
 import random
-import signal
 import sys
-import time
 
 from flint import ctx
 
-from support.oracle.generate_shift_mixture import binomial, log_uniform
-from support.oracle.moments import enclosing_decimals
-from support.oracle.shift_compositions import NotConverged, Saddle, line
+from support.oracle import stored
+from support.oracle.generate_shift_mixture import binomial
+from support.oracle.shift_compositions import Saddle, line
+from support.oracle.stored import log_uniform
 
-OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "shift_compositions.jsonl"
 FAMILIES = ("users", "users", "plain", "sampled", "free", "several", "few", "one", "far")
 
 
@@ -91,40 +87,17 @@ def epsilon_for(saddle, goal):
     return eps
 
 
-def too_long(*_):
-    raise NotConverged("took too long")
-
-
-def main(start, stop):
-    signal.signal(signal.SIGALRM, too_long)
-    known = {json.loads(row)["id"] for row in OUT.open()} if OUT.exists() else set()
+def solve(number):
     ctx.prec = 200
-    for number in range(start, stop):
-        if number in known:
-            continue
-        family, direction, parts, rng = draw(number)
-        remove = direction == "remove"
-        goal, at_zero = -log_uniform(rng, 1.5, 32.0), rng.random() < 0.06
-        eps = 0.0 if at_zero else epsilon_for(Saddle(parts, remove), goal)
-        began = time.time()
-        try:
-            signal.alarm(30)
-            if not 0.0 <= eps < 1e4:
-                raise NotConverged(f"epsilon {eps:.3g}")
-            lower, upper = enclosing_decimals(line(parts, eps, remove))
-        except (NotConverged, ZeroDivisionError, ValueError, OverflowError) as error:
-            print(number, family, direction, "left out:", error, flush=True)
-            continue
-        finally:
-            signal.alarm(0)
-        row = dict(
-            id=number, family=family, parts=parts, epsilon=eps, direction=direction,
-            lower=lower, upper=upper,
-        )  # fmt: skip
-        with OUT.open("a") as out:
-            out.write(json.dumps(row, separators=(",", ":")) + "\n")
-        print(number, family, f"{time.time() - began:.1f} s", flush=True)
+    family, direction, parts, rng = draw(number)
+    remove = direction == "remove"
+    goal, at_zero = -log_uniform(rng, 1.5, 32.0), rng.random() < 0.06
+    eps = 0.0 if at_zero else epsilon_for(Saddle(parts, remove), goal)
+    if not 0.0 <= eps < 1e4:
+        raise ValueError(f"epsilon {eps:.3g}")
+    problem = dict(family=family, parts=parts, epsilon=eps, direction=direction)
+    return stored.line(number, problem, ball=line(parts, eps, remove))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    stored.extend("shift_compositions.jsonl", solve, *sys.argv[1:], seconds=30)

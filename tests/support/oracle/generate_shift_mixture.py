@@ -9,28 +9,20 @@ lower, upper, family}; numbers are shortest round-trip decimals, lower and upper
 with lower <= H(epsilon) <= upper.
 """
 
-import json
 import math
-import pathlib
 import random
-import signal
 import sys
-import time
 from fractions import Fraction
 
 import mpmath
 import numpy as np
 from flint import ctx
 
-from support.oracle.moments import enclosing_decimals
-from support.oracle.shift_mixture import NotConverged, _loss, line, two_steps
+from support.oracle import stored
+from support.oracle.shift_mixture import _loss, line, two_steps
+from support.oracle.stored import log_uniform
 
-OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "shift_mixture.jsonl"
 FAMILIES = ("user", "user", "user", "many", "free", "free", "small-sigma", "rare", "two")
-
-
-def log_uniform(rng, a, b):
-    return math.exp(rng.uniform(math.log(a), math.log(b)))
 
 
 def binomial(q, records, least):
@@ -83,64 +75,30 @@ def epsilon_at(s, shifts, weights, n, remove, t):
     return eps, n * log_a + (-eps * (c - 1) if remove else eps * c) - math.log(abs(c * (c - 1)))
 
 
-def too_long(*_):
-    raise NotConverged("took too long")
-
-
-def main(start, stop):
-    signal.signal(signal.SIGALRM, too_long)
-    known = {json.loads(row)["id"] for row in OUT.open()} if OUT.exists() else set()
+def solve(number):
     ctx.prec = 200
-    for number in range(start, stop):
-        if number in known:
-            continue
-        family, direction, s, shifts, weights, n, t, rng = draw(number)
-        remove, eps = direction == "remove", -1.0
-        if rng.random() < 0.06:
-            eps = 0.0
-        else:
-            lo, hi, goal = -9.0, 9.0, -log_uniform(rng, 1.5, 32.0)
-            for _ in range(30):
-                t = 0.5 * (lo + hi)
-                eps, log_delta = epsilon_at(s, shifts, weights, n, remove, t)
-                lo, hi = (t, hi) if log_delta > goal else (lo, t)
-        began = time.time()
-        try:
-            signal.alarm(40)
-            if not 0.0 <= eps < 1e4:
-                raise NotConverged(f"epsilon {eps:.3g}")
-            if family == "two":
-                low, high = two_steps(s, shifts, weights, eps, remove, 18)
-                with mpmath.workdps(40):
-                    lower, upper = (
-                        mpmath.nstr(low * (1 - mpmath.mpf(10) ** -20), 24),
-                        mpmath.nstr(high * (1 + mpmath.mpf(10) ** -20), 24),
-                    )
-            else:
-                lower, upper = enclosing_decimals(
-                    line(s, shifts, weights, n, eps, remove, 6000 if family == "rare" else 1500)
-                )
-        except (NotConverged, ZeroDivisionError, ValueError, OverflowError) as error:
-            print(
-                number,
-                family,
-                direction,
-                f"{s:.3g} n={n} {len(shifts)}",
-                "left out:",
-                error,
-                flush=True,
-            )
-            continue
-        finally:
-            signal.alarm(0)
-        row = dict(
-            id=number, sigma=s, shifts=shifts, weights=weights, steps=n, epsilon=eps,
-            direction=direction, lower=lower, upper=upper, family=family,
-        )  # fmt: skip
-        with OUT.open("a") as out:
-            out.write(json.dumps(row, separators=(",", ":")) + "\n")
-        print(number, family, f"{time.time() - began:.1f} s", flush=True)
+    family, direction, s, shifts, weights, n, t, rng = draw(number)
+    remove, eps = direction == "remove", 0.0
+    if rng.random() >= 0.06:
+        lo, hi, goal = -9.0, 9.0, -log_uniform(rng, 1.5, 32.0)
+        for _ in range(30):
+            t = 0.5 * (lo + hi)
+            eps, log_delta = epsilon_at(s, shifts, weights, n, remove, t)
+            lo, hi = (t, hi) if log_delta > goal else (lo, t)
+    if not 0.0 <= eps < 1e4:
+        raise ValueError(f"epsilon {eps:.3g}")
+    problem = dict(
+        sigma=s, shifts=shifts, weights=weights, steps=n, epsilon=eps, direction=direction
+    )
+    if family != "two":
+        ball = line(s, shifts, weights, n, eps, remove, 6000 if family == "rare" else 1500)
+        return stored.line(number, problem, ball=ball, family=family)
+    low, high = two_steps(s, shifts, weights, eps, remove, 18)
+    with mpmath.workdps(40):
+        slack = mpmath.mpf(10) ** -20
+        ends = mpmath.nstr(low * (1 - slack), 24), mpmath.nstr(high * (1 + slack), 24)
+    return stored.line(number, problem, *ends, family=family)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    stored.extend("shift_mixture.jsonl", solve, *sys.argv[1:], seconds=40)

@@ -10,23 +10,16 @@ and stored as the nearest double; lower and upper are decimal strings.
 """
 
 import itertools
-import json
 import math
-import pathlib
 import random
-import signal
 import sys
 from fractions import Fraction
 
-from support.oracle.moments import enclosing_decimals
+from support.oracle import stored
 from support.oracle.shift_mixture_renyi import divergence
+from support.oracle.stored import log_uniform
 
-OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "shift_mixture_renyi.jsonl"
 FAMILIES = ("user", "user", "free", "free", "present", "present", "far", "wide", "tiny")
-
-
-def log_uniform(rng, a, b):
-    return math.exp(rng.uniform(math.log(a), math.log(b)))
 
 
 def draw_order(rng):
@@ -73,39 +66,11 @@ def solve(number):
     family, add, sigma, shifts, weights, order = draw(number)
     found = divergence(sigma, shifts, weights, order, add)
     if not (found.is_finite() and found.rad() < abs(found.mid()) * 1e-18):
-        return None
-    lower, upper = enclosing_decimals(found)
-    return {
-        "id": number, "sigma": sigma, "shifts": shifts, "weights": weights, "order": order,
-        "direction": "add" if add else "remove", "lower": lower, "upper": upper, "family": family,
-    }  # fmt: skip
-
-
-def main(start, stop):
-    known = set()
-    if OUT.exists():
-        known = {json.loads(line)["id"] for line in OUT.read_text().splitlines()}
-    for number in range(start, stop):
-        if number in known:
-            continue
-        signal.alarm(20)
-        try:
-            row = solve(number)
-        except (SystemError, TimeoutError):
-            row = None
-        finally:
-            signal.alarm(0)
-        if row is None:
-            print("left out", number, draw(number), file=sys.stderr)
-            continue
-        with OUT.open("a") as file:
-            file.write(json.dumps(row, separators=(",", ":")) + "\n")
-
-
-def _late(*_):
-    raise TimeoutError
+        raise ValueError("not enclosed")
+    problem = dict(sigma=sigma, shifts=shifts, weights=weights, order=order)
+    problem["direction"] = "add" if add else "remove"
+    return stored.line(number, problem, ball=found, family=family)
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGALRM, _late)
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    stored.extend("shift_mixture_renyi.jsonl", solve, *sys.argv[1:], seconds=20)

@@ -4,4 +4,4 @@ from support.planted import accounts, adapters, named, releases, run_accounts, r
 from support.planted.registry import Bug
 
 BUGS: tuple[Bug, ...] = (*runs.BUGS, *run_accounts.BUGS, *releases.BUGS, *accounts.BUGS)
-NAMED: tuple[named.Named, ...] = (*named.BUGS, *adapters.BUGS)
+NAMED: tuple[Bug, ...] = (*named.BUGS, *adapters.BUGS)

@@ -4,25 +4,16 @@ import math
 
 import mpmath
 
-from accountant.analyses import renyi_conversion
-from accountant.analyses.pld import Composed, composed_law
-from accountant.bounds import Bounds
-from accountant.learn import account
+from accountant.analyses.pld import Composed
 from accountant.ledger import Accountant
-from accountant.mechanisms import stated_guarantees
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import ApproximateDP, PureDP
 from accountant.pairs.response import ResponsePair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.poisson import PoissonSampled
-from support.planted.checks import (
-    DELTA,
-    gaussian_delta,
-    gaussian_epsilon_below,
-    subsampled_delta,
-    train,
-)
-from support.planted.registry import Bug, wrap
+from support.planted import checks
+from support.planted.checks import DELTA, gaussian_delta, train
+from support.planted.registry import collected
 
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 
@@ -39,7 +30,7 @@ def both_directions():
     for q in (0.1, 0.5):
         for epsilon in (0.0, 0.3, 1.0, 2.0):
             ours = PoissonSampled(Gaussian(1.0), q).delta(epsilon)
-            exact = subsampled_delta(q, 1.0, epsilon)
+            exact = checks.subsampled_delta(q, 1.0, epsilon)
             if not ours >= exact:
                 return f"δ({epsilon}) = {ours} at q = {q}, exactly {float(exact)}"
     return None
@@ -64,10 +55,11 @@ def binomial_profiles():
                     * max(0, 1 - mpmath.exp(epsilon - (2 * j - n) * e))
                     for j in range(n + 1)
                 )
-                read = Bounds(law.delta_lower(epsilon), law.delta_upper(epsilon))
-                for ours in (response.delta_bounds(epsilon), read):
-                    if not ours.lower <= exact <= ours.upper:
-                        return f"δ({epsilon}) is {mpmath.nstr(exact, 20)}, not in {ours!r}"
+                ours = response.delta_bounds(epsilon)
+                read = law.delta_lower(epsilon), law.delta_upper(epsilon)
+                for low, high in ((ours.lower, ours.upper), read):
+                    if not low <= exact <= high:
+                        return f"δ({epsilon}) is {mpmath.nstr(exact, 20)}, not in [{low}, {high}]"
     return None
 
 
@@ -91,7 +83,7 @@ def groups_grow():
 def discrete_runs():
     """a run with discrete Gaussian noise costs at least the continuous one's exact ε"""
     result = train(noise="discrete_gaussian", steps=4)
-    least = gaussian_epsilon_below(2.0, DELTA) * 0.99  # on a grid this fine
+    least = checks.gaussian_epsilon_below(2.0, DELTA) * 0.99  # on a grid this fine
     return None if result.epsilon >= least else f"{result.epsilon}, not {least}"
 
 
@@ -112,7 +104,7 @@ def merged_ledgers():
         ledger.compose(Gaussian(4.0), 8)
     one.merge(two)
     spent = one.epsilon(DELTA)
-    least = gaussian_epsilon_below(1.0, DELTA)
+    least = checks.gaussian_epsilon_below(1.0, DELTA)
     return None if spent >= least else f"ε = {spent}, at least {least}"
 
 
@@ -121,116 +113,71 @@ def restored_ledgers():
     ledger = Accountant()
     ledger.compose(Gaussian(4.0), 16)
     spent = Accountant.from_json(ledger.to_json()).epsilon(DELTA)
-    least = gaussian_epsilon_below(1.0, DELTA)
+    least = checks.gaussian_epsilon_below(1.0, DELTA)
     return None if spent >= least else f"ε = {spent}, at least {least}"
 
 
-def no_failures(original):
-    return lambda self: (ResponsePair(self.epsilon0),)
+BUGS, bug = collected()
 
 
-def only(which):
-    return lambda original: lambda self: original(self)[which]
+@bug("mechanisms.stated_guarantees:ApproximateDP.pairs", composed_failures)
+def delta_dropped(original, self):
+    """δ is dropped in composition"""
+    return (ResponsePair(self.epsilon0),)
 
 
-def no_error(original):
-    def total_sums(*given):
-        value, _, slope, nearest = original(*given)
-        return value, 0.0, slope, nearest
-
-    return total_sums
+@bug("sampling.poisson:PoissonSampled.pairs", both_directions)
+def addition_only(original, self):
+    """only the direction of addition is accounted"""
+    return original(self)[1:]
 
 
-def same_delta(original):
-    def steps(self, size, relation):
-        return ApproximateDP(size * self.epsilon0, delta=self.delta0, relation=relation)
-
-    return steps
-
-
-def without_delta(original):
-    return lambda parts, delta, *curve: original(parts, 0.5, *curve)
+@bug("analyses.pld.composed_law:total_sums", binomial_profiles)
+def fft_without_its_error(original, *given):
+    """the FFT's round-off is not bounded"""
+    value, _, *rest = original(*given)
+    return value, 0.0, *rest
 
 
-def a_little_less(original):
-    return lambda *given: original(*given) * (1.0 - 1e-6)
+@bug("mechanisms.stated_guarantees:group_factor", relations_double)
+def replaced_once(original, mechanism, relation):
+    """replacing a record is one step, not two"""
+    return 1
 
 
-def only_new_kinds(original):
-    def merge(self, other):
-        fresh = Accountant()
-        known = {entry.mechanism for entry in self.history}
-        for entry in other.history:
-            if entry.mechanism not in known:
-                fresh.compose(entry.mechanism, entry.count)
-        return original(self, fresh)
-
-    return merge
+@bug("mechanisms.stated_guarantees:ApproximateDP._steps", groups_grow)
+def group_delta(original, self, size, relation):
+    """a group's δ is that of one record"""
+    return ApproximateDP(size * self.epsilon0, delta=self.delta0, relation=relation)
 
 
-def counts_forgotten(original):
-    def to_json(self):
-        thin = Accountant()
-        for entry in self.history:
-            thin.compose(entry.mechanism)
-        return original(thin)
-
-    return to_json
+@bug("analyses.renyi_conversion:epsilon_upper", discrete_runs)
+def renyi_without_delta(original, parts, delta, *curve):
+    """the conversion from Rényi divergence forgets δ"""
+    return original(parts, 0.5, *curve)
 
 
-BUGS = (
-    Bug(
-        "delta-dropped",
-        "δ is dropped in composition",
-        wrap(ApproximateDP, "pairs", no_failures),
-        composed_failures,
-    ),
-    Bug(
-        "addition-only",
-        "only the direction of addition is accounted",
-        wrap(PoissonSampled, "pairs", only(slice(1, None))),
-        both_directions,
-    ),
-    Bug(
-        "fft-without-its-error",
-        "the FFT's round-off is not bounded",
-        wrap(composed_law, "total_sums", no_error),
-        binomial_profiles,
-    ),
-    Bug(
-        "replaced-once",
-        "replacing a record is one step, not two",
-        wrap(stated_guarantees, "group_factor", lambda original: lambda mechanism, relation: 1),
-        relations_double,
-    ),
-    Bug(
-        "group-delta",
-        "a group's δ is that of one record",
-        wrap(ApproximateDP, "_steps", same_delta),
-        groups_grow,
-    ),
-    Bug(
-        "renyi-without-delta",
-        "the conversion from Rényi divergence forgets δ",
-        wrap(renyi_conversion, "epsilon_upper", without_delta),
-        discrete_runs,
-    ),
-    Bug(
-        "calibrated-below",
-        "calibration returns a noise a millionth too small",
-        wrap(account, "calibrate_sigma", a_little_less),
-        targets_are_met,
-    ),
-    Bug(
-        "merge-without-counts",
-        "merging ledgers keeps one entry of each kind",
-        wrap(Accountant, "merge", only_new_kinds),
-        merged_ledgers,
-    ),
-    Bug(
-        "saved-without-counts",
-        "saving a ledger forgets how often",
-        wrap(Accountant, "to_json", counts_forgotten),
-        restored_ledgers,
-    ),
-)
+@bug("learn.account:calibrate_sigma", targets_are_met)
+def calibrated_below(original, *given):
+    """calibration returns a noise a millionth too small"""
+    return original(*given) * (1.0 - 1e-6)
+
+
+@bug("ledger.accountant:Accountant.merge", merged_ledgers)
+def merge_without_counts(original, self, other):
+    """merging ledgers keeps one entry of each kind"""
+    fresh = Accountant()
+    known = {entry.mechanism for entry in self.history}
+    for entry in other.history:
+        if entry.mechanism not in known:
+            fresh.compose(entry.mechanism, entry.count)
+    return original(self, fresh)
+
+
+@bug("ledger.accountant:Accountant.to_json", restored_ledgers)
+def saved_without_counts(original, self):
+    """saving a ledger forgets how often"""
+    thin = Accountant()
+    for entry in self.history:
+        thin.compose(entry.mechanism)
+    return original(thin)

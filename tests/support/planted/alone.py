@@ -24,19 +24,9 @@ SHIPPED = "cross_cutting/test_planted_bugs.py::test_the_shipped_code_is_not_flag
 
 def run(name: str, test: str, *more: str) -> subprocess.CompletedProcess[str]:
     """Run one test in a process of its own, in which the bug of this name is planted."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-n",
-        "0",
-        "-p",
-        "support.planted.plugin",
-    ]
+    command = ["-m", "pytest", "-x", "-q", "-n", "0", "-p", "support.planted.plugin"]
     return subprocess.run(
-        [*command, *more, f"tests/{test}"],
+        [sys.executable, *command, *more, f"tests/{test}"],
         cwd=ROOT,
         env={**os.environ, "PLANTED": name},
         capture_output=True,
@@ -49,7 +39,7 @@ def run(name: str, test: str, *more: str) -> subprocess.CompletedProcess[str]:
 def main() -> None:
     """Print what the default suite says of every bug."""
     tests = [(bug.name, f"{SHIPPED}[{bug.check.__name__}]") for bug in BUGS]
-    tests += [(bug.name, bug.test) for bug in NAMED if importlib.util.find_spec(bug.needs)]
+    tests += [(bug.name, bug.check) for bug in NAMED if importlib.util.find_spec(bug.needs)]
     noticed = []
     for name, test in tests:
         red = run(name, test).returncode == pytest.ExitCode.TESTS_FAILED

@@ -10,17 +10,9 @@ import numpy as np
 from scipy import special
 
 import accountant as ac
+from accountant import learn
 from accountant.audit import audit_mechanism, audit_trainer
-from accountant.learn import (
-    SGD,
-    AdaptiveQuantile,
-    Checkpoint,
-    LogisticRegression,
-    MultilayerPerceptron,
-    PerExampleModel,
-    PerLayer,
-    train_dp_sgd,
-)
+from accountant.learn import LogisticRegression, MultilayerPerceptron, train_dp_sgd
 from accountant.learn.clipping import Rule
 from accountant.learn.models.base import Totals
 from accountant.learn.release import Privatiser
@@ -43,7 +35,7 @@ def train(model=None, data=X, labels=Y, **given):
         "noise_multiplier": 1.0,
         "delta": DELTA,
         "steps": 4,
-        "optimizer": SGD(1.0),
+        "optimizer": learn.SGD(1.0),
         "rng": 1,
         "sampler": "full",
         "expected_batch_size": 120.0,
@@ -77,7 +69,7 @@ def full_batch_audit():
 
 def per_layer_audit():
     """whole run, one clipping norm a layer (`audit_trainer`)"""
-    return audit_run(model=MultilayerPerceptron((3, 4, 2)), clipping_norm=PerLayer(1.0))
+    return audit_run(model=MultilayerPerceptron((3, 4, 2)), clipping_norm=learn.PerLayer(1.0))
 
 
 def poisson_audit():
@@ -161,7 +153,7 @@ def looks_across_records():
         return rows - rows.mean(axis=0)
 
     try:
-        train(PerExampleModel(np.zeros(3), centred))
+        train(learn.PerExampleModel(np.zeros(3), centred))
     except ac.UnsupportedError:
         return None
     return "a model that normalises over the batch was trained"
@@ -189,7 +181,7 @@ def noise_is_fresh():
     for _ in range(2):
         at = []
         train(
-            PerExampleModel(np.zeros(8), lambda w, x, t: np.zeros((len(x), 8))),
+            learn.PerExampleModel(np.zeros(8), lambda w, x, t: np.zeros((len(x), 8))),
             steps=3,
             rng=None,
             callbacks=[lambda p, at=at: at.append(p.parameters) and None],
@@ -241,7 +233,7 @@ def poisson_batches_have_their_law():
 def adaptive_norms_are_noisy():
     """the adaptive clipping norm is a noisy function of the data"""
     norms = {
-        train(clipping_norm=AdaptiveQuantile(1.0), steps=2, rng=seed).history.public[1][
+        train(clipping_norm=learn.AdaptiveQuantile(1.0), steps=2, rng=seed).history.public[1][
             "clipping_norm"
         ]
         for seed in range(4)
@@ -251,7 +243,7 @@ def adaptive_norms_are_noisy():
 
 def adaptive_count_is_paid():
     """gradient and count together spend one step"""
-    rule = AdaptiveQuantile(1.0, count_noise=0.6)
+    rule = learn.AdaptiveQuantile(1.0, count_noise=0.6)
     spent = rule.gradient_noise(1.0) ** -2 + (2 * 0.6) ** -2
     return None if spent <= 1.0 else f"{spent} steps' worth of squared ratio"
 
@@ -281,7 +273,7 @@ def resumed_ledgers():
 
     for ledger in (None, ac.Accountant()):
         with tempfile.TemporaryDirectory() as directory:
-            place = Checkpoint(Path(directory) / "run", every=1)
+            place = learn.Checkpoint(Path(directory) / "run", every=1)
             with contextlib.suppress(InterruptedError):
                 train(checkpoint=place, callbacks=[stop])
             result = train(checkpoint=place, ledger=ledger)

@@ -1,36 +1,81 @@
 """What a planted bug is."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-
-import pytest
+from pkgutil import resolve_name
 
 
 @dataclass(frozen=True)
 class Bug:
-    """One mistake: ``plant`` patches the shipped code, and ``check`` then returns a finding.
+    """One mistake: ``change`` answers in the place of the shipped function, and ``check`` notices.
 
-    A check returns None when it finds nothing, which it must for the code as shipped. ``audit``
-    tells empirical audits, which see only what is released, from tests of the code's innards.
+    A check returns a finding, or None, which it must for the code as shipped; or it is the name of
+    the test that must turn red, where the package that it ``needs`` is installed. An audit is
+    empirical and sees only what is released; other checks look at the code's innards.
     """
 
     name: str
-    story: str
-    plant: Callable[[pytest.MonkeyPatch], None]
-    check: Callable[[], str | None]
-    audit: bool = False
+    place: str
+    change: Callable
+    check: Callable[[], str | None] | str
+    needs: str
+
+    @property
+    def story(self) -> str:
+        """What is wrong."""
+        return self.change.__doc__
+
+    @property
+    def audit(self) -> bool:
+        """Whether an audit notices it."""
+        return not isinstance(self.check, str) and self.check.__name__.endswith("_audit")
 
     @property
     def row(self) -> str:
         """Its row in what docs/make_planted_bugs.py --all prints."""
-        kind = "audit" if self.audit else "test"
-        return f"| {self.name} | {self.story} | {kind}: {self.check.__doc__.strip()} |"
+        noticed = f"`{self.check}`"
+        if not isinstance(self.check, str):
+            noticed = f"{'audit' if self.audit else 'test'}: {self.check.__doc__.strip()}"
+        return f"| {self.name} | {self.story} | {noticed} |"
+
+    def found(self):
+        """Return whose the patched function is, its name, and the function or property itself."""
+        module, path = self.place.split(":")
+        *owners, name = path.split(".")
+        owner = resolve_name(f"accountant.{module}:{'.'.join(owners)}")
+        return owner, name, getattr(owner, name)
+
+    def plant(self, patch):
+        """Patch it; a property stays one."""
+        owner, name, original = self.found()
+        is_property = hasattr(original, "fget") or hasattr(original, "func")
+        old = getattr(original, "fget", None) or getattr(original, "func", original)
+
+        @functools.wraps(old, updated=())
+        def changed(*given, **named):
+            return self.change(old, *given, **named)
+
+        patch.setattr(owner, name, property(changed) if is_property else changed)
 
 
-def wrap(owner, name, change):
-    """Replace a method by ``change(original)``; properties and class methods keep their kind."""
+def collected():
+    """Return a list of bugs, and the decorator of functions that adds them to it.
 
-    def plant(patch):
-        patch.setattr(owner, name, change(getattr(owner, name)))
+    A change takes the original and the arguments of a call. Its docstring is the story. A test may
+    be given without its file where that is named after the module.
+    """
+    bugs = []
 
-    return plant
+    def bug(place, check, needs="accountant", name=None):
+        def add(change):
+            named, found = name or change.__name__.replace("_", "-"), check
+            if isinstance(check, str) and "::" not in check:
+                folder, _, leaf = place.partition(":")[0].rpartition(".")
+                found = f"{folder.replace('.', '/')}/test_{leaf}.py::{check}"
+            bugs.append(Bug(named, place, change, found, needs))
+            return change
+
+        return add
+
+    return bugs, bug

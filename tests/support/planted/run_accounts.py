@@ -1,145 +1,81 @@
 """Broken accounts of a DP-SGD run, and what it charges to its ledger."""
 
 import math
-from dataclasses import replace
 
-from accountant.learn import account as run_account
-from accountant.learn import run
-from accountant.learn.plan import Plan
-from accountant.ledger import Accountant, evaluation
+from accountant.learn.account import step_mechanism
 from support.planted import checks
-from support.planted.registry import Bug, wrap
+from support.planted.registry import collected
+
+BUGS, bug = collected()
 
 
-def charged_once_an_epoch(original):
-    def compose(self, mechanism, count=1, label=None):
-        q = getattr(mechanism, "sampling_probability", 1.0)
-        before, self.steps_seen = getattr(self, "steps_seen", 0), getattr(self, "steps_seen", 0) + 1
-        if math.ceil(self.steps_seen * q) > math.ceil(before * q):
-            original(self, mechanism, count, label)
-
-    return compose
-
-
-def amplified_twice(patch):
-    def mechanism(self):
-        q = self.sampling_probability
-        return run_account.step_mechanism(self.noise, self.noise_multiplier, q * q)
-
-    patch.setattr(Plan, "mechanism", property(mechanism))
+@bug("ledger.accountant:Accountant.compose", checks.one_epoch_audit)
+def epochs_not_steps(original, self, mechanism, count=1, label=None):
+    """epochs are accounted, not steps"""
+    q = getattr(mechanism, "sampling_probability", 1.0)
+    before, self.steps_seen = getattr(self, "steps_seen", 0), getattr(self, "steps_seen", 0) + 1
+    if math.ceil(self.steps_seen * q) > math.ceil(before * q):
+        original(self, mechanism, count, label)
 
 
-def one_step_for_all(original):
-    def compose(self, mechanism, count=1, label=None):
-        if not len(self):
-            original(self, mechanism, 1, label)
-
-    return compose
+@bug("learn.plan:Plan.mechanism", checks.poisson_audit)
+def amplified_twice(original, self):
+    """the sampling probability is squared in the account"""
+    return step_mechanism(self.noise, self.noise_multiplier, self.sampling_probability**2)
 
 
-def delta_of_every_step(original):
-    # "Each step has δ": the total, δ·steps, is never stated.
-    return lambda counts, delta: original(counts, min(0.5, delta * 1000))
+@bug("ledger.accountant:Accountant.compose", checks.full_batch_audit)
+def one_step_for_all(original, self, mechanism, count=1, label=None):
+    """one step is accounted for all"""
+    if not len(self):
+        original(self, mechanism, 1, label)
 
 
-def forgotten(original):
-    return lambda ledger, mechanism, label: 10**6
+@bug("ledger.evaluation:epsilon", checks.the_account_of_a_run)
+def delta_of_every_step(original, counts, delta):
+    """δ is spent in every step and stated once"""
+    return original(counts, min(0.5, delta * 1000))
 
 
-def charged_afterwards(original):
-    def take_step(self):
-        charge, owed = self._charge, []
-        self._charge = owed.append
-        try:
-            done = original(self)
-        finally:
-            del self._charge
-        for steps in owed:
-            charge(steps)
-        return done
-
-    return take_step
+@bug("learn.run:count_charged", checks.resumed_ledgers)
+def stale_ledger(original, ledger, mechanism, label):
+    """a resumed run's ledger starts at the checkpoint"""
+    return 10**6
 
 
-def refunded_on_failure(original):
-    def take_step(self):
-        try:
-            return original(self)
-        except Exception:
-            self.ledger._history.__init__()
-            raise
-
-    return take_step
+@bug("ledger.accountant:Accountant._append", checks.budgets_are_kept)
+def budget_ignored(original, self, new, record=True):
+    """steps beyond the budget are made"""
+    return self._restore(new) if record else None
 
 
-def only_the_run(original):
-    def result(self):
-        found = original(self)
-        return replace(found, epsilon=found.run_epsilon)
+@bug("learn.run:Run.take_step", checks.charged_before_the_release)
+def charged_afterwards(original, self):
+    """a step is charged after its release"""
+    charge, owed = self._charge, []
+    self._charge = owed.append
+    try:
+        done = original(self)
+    finally:
+        del self._charge
+    for steps in owed:
+        charge(steps)
+    return done
 
-    return result
+
+@bug("learn.run:Run.take_step", checks.failures_leave_the_charge)
+def refunded_on_failure(original, self):
+    """a step that fails is taken off the ledger"""
+    try:
+        return original(self)
+    except Exception:
+        self.ledger._history.__init__()
+        raise
 
 
-def budget_ignored(original):
-    return lambda self, new, record=True: self._restore(new) if record else None
-
-
-BUGS = (
-    Bug(
-        "epochs-not-steps",
-        "epochs are accounted, not steps",
-        wrap(Accountant, "compose", charged_once_an_epoch),
-        checks.one_epoch_audit,
-        True,
-    ),
-    Bug(
-        "amplified-twice",
-        "the sampling probability is squared in the account",
-        amplified_twice,
-        checks.poisson_audit,
-        True,
-    ),
-    Bug(
-        "one-step-for-all",
-        "one step is accounted for all",
-        wrap(Accountant, "compose", one_step_for_all),
-        checks.full_batch_audit,
-        True,
-    ),
-    Bug(
-        "delta-of-every-step",
-        "δ is spent in every step and stated once",
-        wrap(evaluation, "epsilon", delta_of_every_step),
-        checks.the_account_of_a_run,
-    ),
-    Bug(
-        "stale-ledger",
-        "a resumed run's ledger starts at the checkpoint",
-        wrap(run, "count_charged", forgotten),
-        checks.resumed_ledgers,
-    ),
-    Bug(
-        "budget-ignored",
-        "steps beyond the budget are made",
-        wrap(Accountant, "_append", budget_ignored),
-        checks.budgets_are_kept,
-    ),
-    Bug(
-        "charged-afterwards",
-        "a step is charged after its release",
-        wrap(run.Run, "take_step", charged_afterwards),
-        checks.charged_before_the_release,
-    ),
-    Bug(
-        "refunded-on-failure",
-        "a step that fails is taken off the ledger",
-        wrap(run.Run, "take_step", refunded_on_failure),
-        checks.failures_leave_the_charge,
-    ),
-    Bug(
-        "only-the-run",
-        "a second run on a ledger states its own ε as that of everything",
-        wrap(run.Run, "result", only_the_run),
-        checks.a_second_run_states_both,
-    ),
-)
+@bug("learn.run:Run.result", checks.a_second_run_states_both)
+def only_the_run(original, self):
+    """a second run on a ledger states its own ε as that of everything"""
+    found = original(self)
+    object.__setattr__(found, "epsilon", found.run_epsilon)
+    return found
