@@ -59,6 +59,7 @@ from accountant.checks.domains import (
     Argument,
     Q,
     integers,
+    nonnegative,
     positive,
 )
 
@@ -103,6 +104,7 @@ __all__ = [
     "instance",
     "integer",
     "integers",
+    "nonnegative",
     "number",
     "positive",
     "real",

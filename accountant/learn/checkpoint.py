@@ -29,14 +29,12 @@ import numpy as np
 from accountant import checks
 from accountant._basics import files
 from accountant._basics.arrays import Array
-from accountant.checks import Argument
 from accountant.errors import AccountantError, ArgumentTypeError, DomainError
 from accountant.learn.clipping import AdaptiveQuantile, Clipping
 from accountant.learn.plan import Plan
 from accountant.learn.release import ClassBatches
 from accountant.matrix import NoiseStream
 
-EVERY = Argument("every", "an integer >= 1", lambda x: x >= 1, "It counts steps")
 MAGIC = b"accountant checkpoint 1\n"
 CODE_BYTES = 32  # The length of a SHA-256 digest.
 # A larger file is not read: no model that trains beside its data in memory has such arrays.
@@ -66,7 +64,7 @@ class Checkpoint:
     key: bytes | None = None
 
     def __post_init__(self) -> None:
-        checks.count(EVERY, self.every)
+        checks.integer("every", self.every, 1, advice="It counts steps")
         if self.key is not None and len(self.key) < 16:
             raise DomainError("key must be at least 16 bytes. Use secrets.token_bytes(32)")
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,7 @@ from accountant.checks import Argument
 from accountant.errors import DomainError
 from accountant.learn.blocks import interval
 from accountant.learn.selection.noisy_max import EPSILON, Generator, generator_of
-from accountant.learn.validation import class_labels, numbers, private_count
+from accountant.learn.validation import class_labels, numbers, private
 from accountant.mechanisms import Gaussian, Laplace, PureDP, RandomizedResponse, ShuffledResponses
 from accountant.mechanisms.base import Described, Mechanism
 from accountant.noise import SecureGenerator
@@ -35,6 +37,7 @@ __all__ = [
     "shuffled_epsilon",
 ]
 
+REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 STEPS = 2.0**20  # A grid of this many steps lies between the bounds (Theorem P3).
 
 
@@ -82,17 +85,12 @@ def randomize_laplace(
     docs/theorems_selection.md).
     """
     low, high = interval(bounds)
-    loss = checks.number(EPSILON, epsilon)
-    generator = generator_of(rng)
-    on_grid = _on_grid(values, low, high)
     # Rounded up, so that the loss is not above ε.
-    scale = 1.0 / loss * (1.0 + 2.0**-50)
-    noisy = on_grid + rounded_laplace(generator, on_grid.size, scale * STEPS)
-    half = Laplace(scale, sensitivity=0.5, relation=NeighbouringRelation.REPLACE_ONE)
-    width = high - low
-    return Reports(
-        low + width * (noisy / STEPS), 2.0 * (width * scale) ** 2, half, not generator.seeded
-    )
+    scale = 1.0 / checks.number(EPSILON, epsilon) * (1.0 + 2.0**-50)
+    generator = generator_of(rng)
+    half = Laplace(scale, sensitivity=0.5, relation=REPLACE_ONE)
+    draw = partial(rounded_laplace, generator)
+    return _reports(values, low, high, scale, draw, 2.0, half, generator)
 
 
 def randomize_gaussian(
@@ -109,11 +107,24 @@ def randomize_gaussian(
     low, high = interval(bounds)
     sigma = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
     generator = generator_of(rng)
-    on_grid = _on_grid(values, low, high)
-    noisy = on_grid + generator.rounded_normal(on_grid.size, sigma * STEPS)
-    half = Gaussian(sigma, sensitivity=0.5, relation=NeighbouringRelation.REPLACE_ONE)
-    width = high - low
-    return Reports(low + width * (noisy / STEPS), (width * sigma) ** 2, half, not generator.seeded)
+    half = Gaussian(sigma, sensitivity=0.5, relation=REPLACE_ONE)
+    return _reports(values, low, high, sigma, generator.rounded_normal, 1.0, half, generator)
+
+
+def _reports(
+    values: object,
+    low: float,
+    high: float,
+    scale: float,
+    draw: Callable[[int, float], FloatArray],
+    variance: float,
+    mechanism: Mechanism,
+    generator: SecureGenerator,
+) -> Reports:
+    """Return values with noise of ``scale`` widths, drawn on a grid; ``variance`` is at scale 1."""
+    on_grid, width = _on_grid(values, low, high), high - low
+    noisy = low + width * ((on_grid + draw(on_grid.size, scale * STEPS)) / STEPS)
+    return Reports(noisy, variance * (width * scale) ** 2, mechanism, not generator.seeded)
 
 
 def estimate_mean(reports: Reports) -> MeanEstimate:
@@ -130,7 +141,6 @@ def _on_grid(values: object, low: float, high: float) -> FloatArray:
     return np.asarray(np.rint(share * STEPS).clip(0.0, STEPS))
 
 
-REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 FLIP = Argument(
     "f", "a probability in [1e-15, 1)", lambda x: (x >= 1e-15) & (x < 1.0), "More is more noise"
 )
@@ -337,7 +347,7 @@ def _categories(values: object, k: int) -> NDArray[np.int64]:
     argument = Argument(
         "values", f"integers in [0, {k})", lambda x: (x >= 0) & (x < k), "They are categories"
     )
-    found = np.atleast_1d(np.asarray(private_count(argument, values)))
+    found = np.atleast_1d(np.asarray(private(checks.count, argument, values)))
     if found.ndim != 1:
         raise DomainError("values must have one dimension, (users,)")
     return found.astype(np.int64)

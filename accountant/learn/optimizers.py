@@ -27,10 +27,7 @@ def _fraction(name: str, value: object) -> float:
 
 
 def _nonnegative(name: str, value: object) -> float:
-    argument = Argument(
-        name, "a finite number >= 0", lambda x: (x >= 0.0) & (x < math.inf), "Zero leaves it out"
-    )
-    return checks.number(argument, value)
+    return checks.number(checks.nonnegative(name, "Zero leaves it out"), value)
 
 
 @dataclass(frozen=True)
@@ -60,12 +57,8 @@ class Schedule:
 
 
 ScheduleLike: TypeAlias = "float | Schedule"
-RATE = Argument(
-    "learning_rate",
-    "a finite number >= 0",
-    lambda x: (x >= 0.0) & (x < math.inf),
-    "It multiplies the noisy mean gradient",
-)
+RATE = checks.nonnegative("learning_rate", "It multiplies the noisy mean gradient")
+FLOOR = checks.positive("floor", "Its root bounds the divisor from below")
 
 
 def constant(learning_rate: float) -> Schedule:
@@ -319,17 +312,7 @@ class DPAdam(Adam):
         floor: float = 1e-8,
     ) -> None:
         super().__init__(learning_rate, beta1, beta2, epsilon=0.0)
-        self.floor = float(
-            checks.real(
-                Argument(
-                    "floor",
-                    "a finite number > 0",
-                    lambda x: (x > 0.0) & (x < math.inf),
-                    "Its root bounds the divisor from below",
-                ),
-                floor,
-            )
-        )
+        self.floor = checks.number(FLOOR, floor)
 
     def reset(self) -> None:
         """Forget everything: a new run starts."""

@@ -12,7 +12,6 @@ from typing import Any
 from accountant import checks
 from accountant._basics.display import text_up
 from accountant._basics.rounding import fraction_up
-from accountant.checks import Argument
 from accountant.errors import AccountantError, BudgetExceeded, DomainError, UnsupportedError
 from accountant.learn.account import (
     affordable_steps,
@@ -35,22 +34,15 @@ from accountant.mechanisms.base import Mechanism
 from accountant.quick import get_epsilon
 from accountant.sampling.spaced_poisson import class_rate
 
-NOISE_MULTIPLIER = Argument(
+NOISE_MULTIPLIER = checks.nonnegative(
     "noise_multiplier",
-    "a finite number >= 0",
-    lambda x: (x >= 0.0) & (x < math.inf),
     "It is the noise standard deviation over the sensitivity; 0 adds none and is not private",
 )
 TARGET_EPSILON = checks.positive("target_epsilon", "It is the privacy loss to stay within, in nats")
 BATCH = checks.positive(
     "expected_batch_size", "It is the public constant the noisy sum is divided by"
 )
-EPOCHS = Argument(
-    "epochs",
-    "a finite number >= 0",
-    lambda x: (x >= 0.0) & (x < math.inf),
-    "One epoch is 1 / q steps",
-)
+EPOCHS = checks.nonnegative("epochs", "One epoch is 1 / q steps")
 SAMPLERS = ("poisson", "full", "cyclic")
 NO_STEPS = "give steps or epochs, or a noise_multiplier and a ledger with a budget"
 

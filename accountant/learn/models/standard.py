@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -11,17 +10,11 @@ from numpy.typing import DTypeLike
 
 from accountant import checks
 from accountant._basics.arrays import Array
-from accountant.checks import Argument
 from accountant.errors import DomainError
 from accountant.learn.models.layers import Activation, AveragePool, Convolution, Dense, Layer
 from accountant.learn.models.network import LogisticLoss, Loss, Network, SoftmaxLoss, SquaredLoss
 
-PENALTY = Argument(
-    "penalty",
-    "a finite number >= 0",
-    lambda x: (x >= 0.0) & (x < math.inf),
-    "It weighs half the squared weights in the mean loss",
-)
+PENALTY = checks.nonnegative("penalty", "It weighs half the squared weights in the mean loss")
 
 
 def _positive(name: str, value: object) -> int:
