@@ -216,7 +216,21 @@ def unaffordable(
     what = "not one step of this run fits" if steps is None else f"{steps} steps do not fit"
     left = ledger.remaining()
     spent, limit = text_up(left.spent, 4), text_down(left.capacity, 4)
-    fits = _alternatives(ledger, noise, multiplier, q, batch, count)
+
+    def fit(sigma: float, rate: float) -> bool:
+        return _fits(ledger, step_mechanism(noise, sigma, rate), count)
+
+    fits = []
+    sigma = _last(lambda s: fit(s, q), max(multiplier, 2.0**-4), 2.0, _MOST_NOISE)
+    if sigma is not None:
+        fits.append(f"noise_multiplier={text_up(sigma, 4)}")
+    rate = None
+    if q < 1.0 and multiplier > 0.0:
+        rate = _last(lambda x: fit(multiplier, x), q, 0.5, q * 2.0**-20)
+    if rate is not None:
+        size = "" if batch is None else text_down(batch * (rate / q), 4)
+        smaller = f" (expected_batch_size={size})" if size else ""
+        fits.append(f"sampling_probability={text_down(rate, 4)}{smaller}")
     now = unless_refused(
         lambda: max(ledger.affordable(step), ledger.affordable(step, planned=True)), 0
     )
@@ -230,28 +244,6 @@ def unaffordable(
         f" {', or '.join(fits) if fits else 'no noise and no smaller batch'} would fit."
         " Nothing was charged, and no step was made"
     )
-
-
-def _alternatives(
-    ledger: Accountant, noise: str, multiplier: float, q: float, batch: float | None, count: int
-) -> list[str]:
-    """Return the noise, and the batch, with which as many steps fit."""
-    found = []
-
-    def fits(sigma: float, rate: float) -> bool:
-        return _fits(ledger, step_mechanism(noise, sigma, rate), count)
-
-    sigma = _last(lambda s: fits(s, q), max(multiplier, 2.0**-4), 2.0, _MOST_NOISE)
-    if sigma is not None:
-        found.append(f"noise_multiplier={text_up(sigma, 4)}")
-    if q < 1.0 and multiplier > 0.0:
-        rate = _last(lambda x: fits(multiplier, x), q, 0.5, q * 2.0**-20)
-        if rate is not None:
-            smaller = f"sampling_probability={text_down(rate, 4)}"
-            if batch is not None:
-                smaller += f" (expected_batch_size={text_down(batch * (rate / q), 4)})"
-            found.append(smaller)
-    return found
 
 
 def _fits(ledger: Accountant, step: Mechanism, count: int) -> bool:

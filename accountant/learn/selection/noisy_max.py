@@ -114,7 +114,16 @@ def report_noisy_max(
     checks.choice("noise", noise, NOISE)
     generator = generator_of(rng)
     if noise == "gaussian":
-        return _gaussian_max(values, b, unit, l2_sensitivity, relation, generator)
+        norm = up(math.sqrt(values.size) * unit, 4.0) if l2_sensitivity is None else l2_sensitivity
+        norm = checks.number(UNIT.renamed("l2_sensitivity"), norm)
+        grid = Grid.at_most(b * 2.0**-30)
+        # Rounding either data set's scores moves the vector by at most half a step a coordinate.
+        factor = 2.0 if relation is NeighbouringRelation.REPLACE_ONE else 1.0
+        norm = up(norm + math.sqrt(values.size) * grid.step / factor, 4.0)
+        limit = 2.0**51 * grid.step
+        noisy = grid.release_gaussian(np.clip(values, -limit, limit), b, generator)
+        whole = Gaussian(b, sensitivity=norm, relation=relation)
+        return _chosen(int(np.argmax(noisy)), whole, generator)
     if l2_sensitivity is not None:
         raise DomainError(f"l2_sensitivity is for Gaussian noise; got it with noise={noise!r}")
     mechanism = ReportNoisyMax(
@@ -224,27 +233,6 @@ def _rate(
         )
     unit = checks.number(UNIT, sensitivity)
     return rate(epsilon) / (Fraction(unit) * (1 if monotonic else 2))
-
-
-def _gaussian_max(
-    values: FloatArray,
-    sigma: float,
-    unit: float,
-    l2_sensitivity: float | None,
-    relation: NeighbouringRelation,
-    generator: SecureGenerator,
-) -> Selection:
-    norm = up(math.sqrt(values.size) * unit, 4.0) if l2_sensitivity is None else l2_sensitivity
-    norm = checks.number(UNIT.renamed("l2_sensitivity"), norm)
-    grid = Grid.at_most(sigma * 2.0**-30)
-    # Rounding either data set's scores moves the vector by at most half a step a coordinate.
-    factor = 2.0 if relation is NeighbouringRelation.REPLACE_ONE else 1.0
-    norm = up(norm + math.sqrt(values.size) * grid.step / factor, 4.0)
-    limit = 2.0**51 * grid.step
-    noisy = grid.release_gaussian(np.clip(values, -limit, limit), sigma, generator)
-    return _chosen(
-        int(np.argmax(noisy)), Gaussian(sigma, sensitivity=norm, relation=relation), generator
-    )
 
 
 def _scores(scores: object) -> FloatArray:
