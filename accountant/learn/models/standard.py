@@ -153,7 +153,7 @@ class MultilayerPerceptron(Network):
         sizes = [_positive("widths", width) for width in widths]
         if len(sizes) < 2:
             raise DomainError(f"widths must name inputs and outputs at least; got {widths!r}")
-        checks.choice("activation", activation, Activation.NAMES)
+        checks.choice("activation", activation, tuple(Activation.FORWARD))
         layers: list[Layer] = []
         for inputs, outputs in pairwise(sizes):
             layers += [Dense(inputs, outputs), Activation(activation)]
@@ -192,7 +192,7 @@ class ConvolutionalNetwork(Network):
         dtype: DTypeLike = np.float64,
         seed: int = 0,
     ) -> None:
-        checks.choice("activation", activation, Activation.NAMES)
+        checks.choice("activation", activation, tuple(Activation.FORWARD))
         height, width, channels = [*image_shape, 1][:3]
         layers: list[Layer] = []
         shape, deep = (height, width), channels
