@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +36,7 @@ __all__ = [
 ]
 
 REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
+UP = 1.0 + 2.0**-48  # It covers the roundings of a logarithm and of what it is of.
 STEPS = 2.0**20  # A grid of this many steps lies between the bounds (Theorem P3).
 
 
@@ -84,13 +83,11 @@ def randomize_laplace(
     value. Values are rounded to a grid of (high - low)/2^20, noise is exact on it (Theorem P3 of
     docs/theorems_selection.md).
     """
-    low, high = interval(bounds)
+    ends = interval(bounds)
     # Rounded up, so that the loss is not above ε.
     scale = 1.0 / checks.number(EPSILON, epsilon) * (1.0 + 2.0**-50)
-    generator = generator_of(rng)
     half = Laplace(scale, sensitivity=0.5, relation=REPLACE_ONE)
-    draw = partial(rounded_laplace, generator)
-    return _reports(values, low, high, scale, draw, 2.0, half, generator)
+    return _reports(values, ends, scale, half, generator_of(rng))
 
 
 def randomize_gaussian(
@@ -104,27 +101,27 @@ def randomize_gaussian(
     -----
     *Guarantee.* The Gaussian mechanism, of each report, under replacing its value.
     """
-    low, high = interval(bounds)
+    ends = interval(bounds)
     sigma = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
-    generator = generator_of(rng)
     half = Gaussian(sigma, sensitivity=0.5, relation=REPLACE_ONE)
-    return _reports(values, low, high, sigma, generator.rounded_normal, 1.0, half, generator)
+    return _reports(values, ends, sigma, half, generator_of(rng))
 
 
 def _reports(
     values: object,
-    low: float,
-    high: float,
+    ends: tuple[float, float],
     scale: float,
-    draw: Callable[[int, float], FloatArray],
-    variance: float,
     mechanism: Mechanism,
     generator: SecureGenerator,
 ) -> Reports:
-    """Return values with noise of ``scale`` widths, drawn on a grid; ``variance`` is at scale 1."""
-    on_grid, width = _on_grid(values, low, high), high - low
-    noisy = low + width * ((on_grid + draw(on_grid.size, scale * STEPS)) / STEPS)
-    return Reports(noisy, variance * (width * scale) ** 2, mechanism, not generator.seeded)
+    """Return values with the mechanism's noise, of ``scale`` widths, drawn on a grid."""
+    low, width = ends[0], ends[1] - ends[0]
+    laplace = isinstance(mechanism, Laplace)
+    draw = rounded_laplace if laplace else SecureGenerator.rounded_normal
+    on_grid = _on_grid(values, *ends)
+    noisy = low + width * ((on_grid + draw(generator, on_grid.size, scale * STEPS)) / STEPS)
+    variance = (2.0 if laplace else 1.0) * (width * scale) ** 2
+    return Reports(noisy, variance, mechanism, not generator.seeded)
 
 
 def estimate_mean(reports: Reports) -> MeanEstimate:
@@ -264,7 +261,7 @@ class Rappor(Described):
     @property
     def permanent_epsilon(self) -> float:
         """2·log((1 - f/2)/(f/2)), the ε of all reports together."""
-        return _up(2.0 * math.log((2.0 - self.f) / self.f))
+        return 2.0 * math.log((2.0 - self.f) / self.f) * UP
 
     @property
     def report_epsilon(self) -> float:
@@ -275,7 +272,7 @@ class Rappor(Described):
         # Rational numbers are needed: 1 - q* may be far below a unit of roundoff.
         ratio = q * (1 - p) / (p * (1 - q))
         loss = math.log(float(ratio)) if ratio > 2 else math.log1p(float(ratio - 1))
-        return min(_up(loss), self.permanent_epsilon)
+        return min(loss * UP, self.permanent_epsilon)
 
     @property
     def permanent_mechanism(self) -> Mechanism:
@@ -369,10 +366,6 @@ def _generator_of(rng: Generator) -> SecureGenerator:
 def _private_categories(values: object, k: int) -> NDArray[np.int64]:
     found = class_labels([values] if np.isscalar(values) else values, None, k)
     return np.maximum(found, 0).astype(np.int64)
-
-
-def _up(value: float) -> float:
-    return value * (1.0 + 2.0**-48)
 
 
 def shuffled_epsilon(

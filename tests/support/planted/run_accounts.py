@@ -1,7 +1,6 @@
 """Broken accounts of a DP-SGD run, and what it charges to its ledger."""
 
 import math
-from dataclasses import replace
 
 from accountant.learn import account as run_account
 from accountant.learn import run
@@ -75,7 +74,8 @@ def refunded_on_failure(original):
 def only_the_run(original):
     def result(self):
         found = original(self)
-        return replace(found, epsilon=found.run_epsilon)
+        object.__setattr__(found, "epsilon", found.run_epsilon)
+        return found
 
     return result
 
