@@ -6,7 +6,6 @@ import mpmath
 
 from accountant.analyses import renyi_conversion
 from accountant.analyses.pld import Composed, composed_law
-from accountant.bounds import Bounds
 from accountant.learn import account
 from accountant.ledger import Accountant
 from accountant.mechanisms import stated_guarantees
@@ -64,10 +63,11 @@ def binomial_profiles():
                     * max(0, 1 - mpmath.exp(epsilon - (2 * j - n) * e))
                     for j in range(n + 1)
                 )
-                read = Bounds(law.delta_lower(epsilon), law.delta_upper(epsilon))
-                for ours in (response.delta_bounds(epsilon), read):
-                    if not ours.lower <= exact <= ours.upper:
-                        return f"δ({epsilon}) is {mpmath.nstr(exact, 20)}, not in {ours!r}"
+                found = response.delta_bounds(epsilon)
+                read = law.delta_lower(epsilon), law.delta_upper(epsilon)
+                for low, high in ((found.lower, found.upper), read):
+                    if not low <= exact <= high:
+                        return f"δ({epsilon}) is {mpmath.nstr(exact, 20)}, not in {low, high}"
     return None
 
 
