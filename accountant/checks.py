@@ -66,6 +66,11 @@ def positive(name: str, advice: str) -> Argument:
     return Argument(name, "a finite number > 0", lambda x: (x > 0.0) & (x < np.inf), advice)
 
 
+def nonnegative(name: str, advice: str) -> Argument:
+    """Return the argument that is a finite number >= 0."""
+    return Argument(name, "a finite number >= 0", lambda x: (x >= 0.0) & (x < np.inf), advice)
+
+
 def integers(name: str, least: int, most: int, advice: str) -> Argument:
     """Return the argument that is an integer in [least, most]."""
     highest = "2**53" if most == MAX_COUNT else str(most)

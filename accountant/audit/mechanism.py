@@ -115,8 +115,19 @@ def audit_mechanism(
     if threshold is None:
         middle = 0.5 * float(along @ (with_record + without).ravel())
         threshold = "split" if score else ("split", middle)
-    draw = _scores_at_once if vectorized else _scores
-    worlds = [draw(release, value, n, along, score) for value in (without, with_record)]
+
+    def scores(value: FloatArray) -> FloatArray:
+        outputs: Any = (release(value.copy()) for _ in range(n))
+        if vectorized:
+            outputs = np.asarray(release(np.broadcast_to(value, (n, *value.shape)).copy()))
+            if len(outputs) != n:
+                raise DomainError("a vectorized release must return one output for each value")
+            if score is None:
+                return np.asarray(outputs.reshape(n, -1).astype(np.float64) @ along)
+        measure = score or (lambda x: float(along @ np.asarray(x, dtype=np.float64).ravel()))
+        return np.array([measure(output) for output in outputs])
+
+    worlds = [scores(value) for value in (without, with_record)]
     return audit_observations(
         *worlds,
         claimed=claimed,
@@ -127,39 +138,6 @@ def audit_mechanism(
         direction=direction,
         name=name,
     )
-
-
-def _scores(
-    release: Callable[[Any], Any],
-    value: FloatArray,
-    n: int,
-    along: FloatArray,
-    score: Callable[[FloatArray], float] | None,
-) -> FloatArray:
-    """Return the scores of n releases of one value, by default along a vector."""
-
-    def projected(output: FloatArray) -> float:
-        return float(along @ np.asarray(output, dtype=np.float64).ravel())
-
-    measure = score or projected
-    return np.array([measure(release(value.copy())) for _ in range(n)])
-
-
-def _scores_at_once(
-    release: Callable[[Any], Any],
-    value: FloatArray,
-    n: int,
-    along: FloatArray,
-    score: Callable[[FloatArray], float] | None,
-) -> FloatArray:
-    """Return the same scores by one call of the release."""
-    outputs = np.asarray(release(np.broadcast_to(value, (n, *value.shape)).copy()))
-    if len(outputs) != n:
-        raise DomainError("a vectorized release must return one output for each value")
-    if score is None:
-        found: FloatArray = outputs.reshape(n, -1).astype(np.float64) @ along
-        return found
-    return np.array([score(outputs[i]) for i in range(n)])
 
 
 def audit_observations(

@@ -41,7 +41,7 @@ SHARES = (2, 8, 32)
 
 
 class CanaryRun(NamedTuple):
-    """One training run with canaries in it.
+    """What one training run with canaries in it showed.
 
     Attributes
     ----------
@@ -49,13 +49,18 @@ class CanaryRun(NamedTuple):
         Logarithm of the likelihood ratio of every canary's own coordinate, all steps together.
     included : ndarray of bool
         The fair coins that let canaries in.
-    result : TrainingResult
-        What the trainer returned, its claim included.
+    family : NoiseFamily, optional
+        Of the claim, where its noise is Gaussian.
     """
 
     scores: FloatArray
     included: NDArray[np.bool_]
-    result: TrainingResult
+    family: NoiseFamily | None
+
+    @property
+    def observed(self) -> Observations:
+        """The scores of canaries that were left out, and of those that were let in."""
+        return Observations(self.scores[~self.included], self.scores[self.included])
 
 
 def audit_trainer(
@@ -74,7 +79,7 @@ def audit_trainer(
     train: Callable[..., TrainingResult] = train_dp_sgd,
     rng: int | None = None,
     name: str = "DP-SGD",
-    **settings: object,
+    **settings: Any,
 ) -> AuditReport:
     """Train once with gradient canaries, and bound ε from below by the released values.
 
@@ -116,21 +121,38 @@ def audit_trainer(
     """
     kind = checks.choice("method", method, METHODS)
     sure = checks.number(CONFIDENCE, confidence)
-    run = run_with_canaries(
-        model, X, y, batches, clipping_norm, canaries=canaries, train=train, rng=rng, noise=noise,
-        delta=delta, **settings,
-    )  # fmt: skip
-    plan, steps = run.result.plan, run.result.steps
+    # An audit needs canaries inside and outside; with 64 coins it has both.
+    count = checks.integer("canaries", canaries, 64, 2**23, advice="Each adds a coordinate")
+    if "checkpoint" in settings or "ledger" in settings:
+        raise DomainError("an audit trains on its own; leave out checkpoint and ledger")
+    generator = SecureGenerator(rng)
+    included = (generator.words(count) >> np.uint64(63)).astype(bool)
+    kept, watched = model.parameters.copy(), CanaryModel(model, count)
+    data, targets = watched.join(X, y, included)
+    # Nothing may depend on the coins.
+    batches, size = _batches(batches, len(data) - int(included.sum()) + count)
+    recorder = Recorder(settings.pop("optimizer", None) or SGD(0.1), watched, size)
+    try:
+        result = train(
+            watched, data, targets, batches=batches, noise=noise, clipping_norm=clipping_norm,
+            delta=delta, optimizer=recorder, rng=generator, **settings,
+        )  # fmt: skip
+    finally:
+        model.parameters[:] = kept
+    plan = result.plan
+    sigma = as_clipping(clipping_norm).gradient_noise(plan.noise_multiplier)
+    scores = _log_likelihood_ratio(recorder.signals, plan.sampling_probability, sigma)
     family = None
     if plan.noise == "gaussian" and plan.noise_multiplier > 0.0:
-        family = NoiseFamily(plan.sampling_probability, steps, plan.noise_multiplier)
-    observed = Observations(run.scores[~run.included], run.scores[run.included])
+        family = NoiseFamily(plan.sampling_probability, result.steps, plan.noise_multiplier)
+    run = CanaryRun(scores, included, family)
+    observed = run.observed
     bound = _one_run if kind.startswith("one-run") else _two_sample
-    lower, rates, how = bound(kind, run, observed, family, float(delta), sure, threshold)
+    lower, rates, how = bound(kind, run, float(delta), sure, threshold)
     return AuditReport(
         name=name,
         epsilon_lower=lower,
-        epsilon_claimed=run.result.epsilon,
+        epsilon_claimed=result.epsilon,
         delta=float(delta),
         confidence=sure,
         method=how,
@@ -143,14 +165,9 @@ def audit_trainer(
 
 
 def _two_sample(
-    kind: str,
-    run: CanaryRun,
-    observed: Observations,
-    family: NoiseFamily | None,
-    delta: float,
-    confidence: float,
-    threshold: Threshold,
+    kind: str, run: CanaryRun, delta: float, confidence: float, threshold: Threshold
 ) -> tuple[float, Any, str]:
+    observed, family = run.observed, run.family
     by_curve = kind == "two-sample" and family is not None
     if threshold == "simulated":
         threshold = "split"
@@ -182,13 +199,7 @@ def _simulated_threshold(
 
 
 def _one_run(
-    kind: str,
-    run: CanaryRun,
-    observed: Observations,
-    family: NoiseFamily | None,
-    delta: float,
-    confidence: float,
-    threshold: Threshold,
+    kind: str, run: CanaryRun, delta: float, confidence: float, threshold: Threshold
 ) -> tuple[float, Any, str]:
     counts = sorted({max(1, run.scores.size // share) for share in SHARES})
     guesses = {
@@ -198,51 +209,14 @@ def _one_run(
     def bound(made: int, sure: float) -> float:
         if kind == "one-run":
             return one_run_epsilon(guesses[made], delta=delta, confidence=sure)
-        if family is None:
+        if run.family is None:
             raise DomainError("method='one-run-tradeoff' needs Gaussian noise; use 'one-run'")
-        return family.least_refuted(
+        return run.family.least_refuted(
             lambda curve: refutes_curve(guesses[made], curve, 1.0 - sure), delta
         )
 
     lower, _ = best_of(counts, bound, confidence)
     return lower, (), f"one run, Theorem {'A7' if kind == 'one-run' else 'A8'}"
-
-
-def run_with_canaries(
-    model: Model,
-    X: object,
-    y: object,
-    batches: Batches,
-    clipping_norm: ClippingLike,
-    *,
-    canaries: int,
-    train: Callable[..., TrainingResult],
-    rng: int | None,
-    **settings: Any,
-) -> CanaryRun:
-    """Train once with canaries and return their scores; arguments as :func:`audit_trainer`."""
-    # An audit needs canaries inside and outside; with 64 coins it has both.
-    count = checks.integer("canaries", canaries, 64, 2**23, advice="Each adds a coordinate")
-    if "checkpoint" in settings or "ledger" in settings:
-        raise DomainError("an audit trains on its own; leave out checkpoint and ledger")
-    generator = SecureGenerator(rng)
-    included = (generator.words(count) >> np.uint64(63)).astype(bool)
-    kept = model.parameters.copy()
-    watched = CanaryModel(model, count)
-    data, targets = watched.join(X, y, included)
-    # Nothing may depend on the coins.
-    batches, size = _batches(batches, len(data) - int(included.sum()) + count)
-    recorder = Recorder(settings.pop("optimizer", None) or SGD(0.1), watched, size)
-    try:
-        result = train(
-            watched, data, targets, batches=batches, clipping_norm=clipping_norm,
-            optimizer=recorder, rng=generator, **settings,
-        )  # fmt: skip
-    finally:
-        model.parameters[:] = kept
-    sigma = as_clipping(clipping_norm).gradient_noise(result.plan.noise_multiplier)
-    scores = _log_likelihood_ratio(recorder.signals, result.plan.sampling_probability, sigma)
-    return CanaryRun(scores, included, result)
 
 
 def _batches(batches: Batches, most: int) -> tuple[Batches, float]:

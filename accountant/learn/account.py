@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from accountant._basics.display import text_down, text_up
 from accountant.calibration import calibrate_sigma
@@ -18,6 +19,7 @@ from accountant.noise import SecureGenerator
 from accountant.sampling import PoissonSampled
 from accountant.search import narrow
 
+T = TypeVar("T")
 # What a charge says of a generator that is a subclass: nobody knows what it draws.
 UNKNOWN = "not private: drawn by a generator of the caller's own"
 
@@ -122,13 +124,20 @@ def count_charged(ledger: Accountant, mechanism: Mechanism, label: str) -> int:
     )
 
 
-def epsilon_held(ledger: Accountant, delta: float) -> float:
-    """Return the certified ε of everything in the ledger; infinite where none is certified."""
+def unless_refused(ask: Callable[[], T], otherwise: T) -> T:
+    """Return an answer, or what stands for it where the accountant has none."""
     try:
-        return ledger.epsilon(delta)
+        return ask()
     except AccountantError:
-        # What was recorded has been released; its cost may be beyond proof, but it is not nothing.
-        return math.inf
+        return otherwise
+
+
+def epsilon_held(ledger: Accountant, delta: float) -> float:
+    """Return the certified ε of everything in the ledger; infinite where none is certified.
+
+    What was recorded has been released; its cost may be beyond proof, but it is not nothing.
+    """
+    return unless_refused(lambda: ledger.epsilon(delta), math.inf)
 
 
 # No larger noise multiplier is suggested where a run does not fit: nobody would use it.
@@ -207,83 +216,55 @@ def unaffordable(
     what = "not one step of this run fits" if steps is None else f"{steps} steps do not fit"
     left = ledger.remaining()
     spent, limit = text_up(left.spent, 4), text_down(left.capacity, 4)
-    fits = _alternatives(ledger, noise, multiplier, q, batch, count)
-    if steps is not None and (some := _affordable_now(ledger, step)):
-        fits.append(f"steps={some}")
+
+    def fit(sigma: float, rate: float) -> bool:
+        return _fits(ledger, step_mechanism(noise, sigma, rate), count)
+
+    fits = []
+    sigma = _last(lambda s: fit(s, q), max(multiplier, 2.0**-4), 2.0, _MOST_NOISE)
+    if sigma is not None:
+        fits.append(f"noise_multiplier={text_up(sigma, 4)}")
+    rate = None
+    if q < 1.0 and multiplier > 0.0:
+        rate = _last(lambda x: fit(multiplier, x), q, 0.5, q * 2.0**-20)
+    if rate is not None:
+        size = "" if batch is None else text_down(batch * (rate / q), 4)
+        smaller = f" (expected_batch_size={size})" if size else ""
+        fits.append(f"sampling_probability={text_down(rate, 4)}{smaller}")
+    now = unless_refused(
+        lambda: max(ledger.affordable(step), ledger.affordable(step, planned=True)), 0
+    )
+    if steps is not None and now:
+        fits.append(f"steps={now}")
+    cost = unless_refused(lambda: text_up((count * step).epsilon(budget.delta), 4), "inf")
     return (
         f"{what} {budget!r}: {'it costs' if count == 1 else 'they cost'}"
-        f" ε = {_cost(step, count, budget.delta)} at its delta alone, and of {limit} ({left.unit})"
+        f" ε = {cost} at its delta alone, and of {limit} ({left.unit})"
         f" the ledger has spent {spent};"
         f" {', or '.join(fits) if fits else 'no noise and no smaller batch'} would fit."
         " Nothing was charged, and no step was made"
     )
 
 
-def _cost(step: Mechanism, count: int, delta: float) -> str:
-    try:
-        return text_up((count * step).epsilon(delta), 4)
-    except AccountantError:
-        return "inf"
-
-
-def _alternatives(
-    ledger: Accountant, noise: str, multiplier: float, q: float, batch: float | None, count: int
-) -> list[str]:
-    """Return the noise, and the batch, with which as many steps fit."""
-    found = []
-    sigma = _least_noise(lambda s: _fits(ledger, step_mechanism(noise, s, q), count), multiplier)
-    if sigma is not None:
-        found.append(f"noise_multiplier={text_up(sigma, 4)}")
-    if q < 1.0 and multiplier > 0.0:
-        rate = _largest_rate(
-            lambda x: _fits(ledger, step_mechanism(noise, multiplier, x), count), q
-        )
-        if rate is not None:
-            smaller = f"sampling_probability={text_down(rate, 4)}"
-            if batch is not None:
-                smaller += f" (expected_batch_size={text_down(batch * (rate / q), 4)})"
-            found.append(smaller)
-    return found
-
-
-def _affordable_now(ledger: Accountant, step: Mechanism) -> int:
-    """Return how many steps the ledger would admit, as a plan where it still takes one."""
-    try:
-        return max(ledger.affordable(step), ledger.affordable(step, planned=True))
-    except AccountantError:
-        return 0
-
-
 def _fits(ledger: Accountant, step: Mechanism, count: int) -> bool:
-    try:
+    def admitted() -> bool:
         ledger.require(step, count)
         return True
-    except AccountantError:
-        pass
+
+    if unless_refused(admitted, False):
+        return True
     budget = ledger.budget
     if ledger.counts or ledger.planned or not isinstance(budget, Budget):
         return False
-    try:
-        return bool((count * step).epsilon(budget.delta) <= budget.epsilon)
-    except AccountantError:
-        return False
+    spent = unless_refused(lambda: (count * step).epsilon(budget.delta), None)
+    return spent is not None and bool(spent <= budget.epsilon)
 
 
-def _least_noise(fits: Callable[[float], bool], start: float) -> float | None:
-    """Return nearly the least noise multiplier that fits; None where none does."""
-    low = high = max(start, 2.0**-4)
-    while not fits(high):
-        low, high = high, 2.0 * high
-        if high > _MOST_NOISE:
+def _last(fits: Callable[[float], bool], start: float, factor: float, end: float) -> float | None:
+    """Return nearly the first number that fits on the way from ``start`` to ``end``, or None."""
+    bad = good = start
+    while not fits(good):
+        bad, good = good, factor * good
+        if (good > end) == (factor > 1.0):
             return None
-    return narrow(fits, high, low, _HALVINGS)[0]
-
-
-def _largest_rate(fits: Callable[[float], bool], start: float) -> float | None:
-    """Return nearly the largest sampling probability that fits; None where none of use does."""
-    low = high = start
-    while not fits(low):
-        low, high = 0.5 * low, low
-        if low < start * 2.0**-20:
-            return None
-    return narrow(fits, low, high, _HALVINGS)[0]
+    return narrow(fits, good, bad, _HALVINGS)[0]

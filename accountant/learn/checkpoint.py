@@ -29,14 +29,12 @@ import numpy as np
 from accountant import checks
 from accountant._basics import files
 from accountant._basics.arrays import Array
-from accountant.checks import Argument
 from accountant.errors import AccountantError, ArgumentTypeError, DomainError
 from accountant.learn.clipping import AdaptiveQuantile, Clipping
 from accountant.learn.plan import Plan
 from accountant.learn.release import ClassBatches
 from accountant.matrix import NoiseStream
 
-EVERY = Argument("every", "an integer >= 1", lambda x: x >= 1, "It counts steps")
 MAGIC = b"accountant checkpoint 1\n"
 CODE_BYTES = 32  # The length of a SHA-256 digest.
 # A larger file is not read: no model that trains beside its data in memory has such arrays.
@@ -66,7 +64,7 @@ class Checkpoint:
     key: bytes | None = None
 
     def __post_init__(self) -> None:
-        checks.count(EVERY, self.every)
+        checks.integer("every", self.every, 1, advice="It counts steps")
         if self.key is not None and len(self.key) < 16:
             raise DomainError("key must be at least 16 bytes. Use secrets.token_bytes(32)")
 
@@ -229,10 +227,8 @@ def read(
     header = saved.header
     step = header["step"]
     try:
-        if not 0 <= step <= plan.steps:
-            raise CheckpointError(f"step must be in [0, {plan.steps}]; got {step}")
-        if header["optimizer_count"] != step:
-            raise CheckpointError(f"optimizer_count must be step, {step}")
+        _need(0 <= step <= plan.steps, f"step must be in [0, {plan.steps}]; got {step}")
+        _need(header["optimizer_count"] == step, f"optimizer_count must be step, {step}")
         return Claim(
             step,
             _charged(header["ledger"], plan, step),
@@ -253,12 +249,17 @@ def restore_noise(
     held = dict(claim.states["noise"])
     classes = {name: held.pop(name) for name in ("classes",) if name in held}
     try:
-        if claim.step and sampler != "full" and not classes:
-            raise CheckpointError("noise.classes is missing")
+        drawn = bool(classes) or claim.step == 0 or sampler == "full"
+        _need(drawn, "noise.classes is missing")
         stream.restore(claim.step, held)
         batches.restore(classes)
     except AccountantError as error:
         raise CheckpointError(f"{path} is damaged: {error}") from error
+
+
+def _need(holds: bool, what: str) -> None:
+    if not holds:
+        raise CheckpointError(what)
 
 
 def _flat(value: object, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -287,8 +288,8 @@ def _charged(entries: list[Any], plan: Plan, step: int) -> int:
         if type(count) is not int or entry != own | {"steps": count} or count < 0 or charged:
             raise CheckpointError("ledger must hold the steps of this run, once")
         charged = count
-    if charged < plan.charges(step):
-        raise CheckpointError(f"ledger must hold the {step} steps made; it has {charged}")
+    made = plan.charges(step)
+    _need(charged >= made, f"ledger must hold the {step} steps made; it has {charged}")
     return charged
 
 
@@ -299,10 +300,11 @@ def _clipping(state: dict[str, Any], rule: Clipping) -> Clipping:
         value = state.get(name)
         value = tuple(value) if isinstance(value, list) else value
         if name == "clipping_norm" and isinstance(rule, AdaptiveQuantile):
-            if not (isinstance(value, (int, float)) and value > 0.0):
-                raise CheckpointError(f"clipping.{name} must be a number > 0")
-        elif name not in mine or name not in state or value != mine[name]:
-            raise CheckpointError(f"clipping.{name} must be that of the run")
+            positive = isinstance(value, (int, float)) and value > 0.0
+            _need(positive, f"clipping.{name} must be a number > 0")
+        else:
+            same = name in mine and name in state and value == mine[name]
+            _need(bool(same), f"clipping.{name} must be that of the run")
     return rule.restored(state)
 
 
@@ -311,8 +313,7 @@ def _key(text: str) -> bytes:
         key = bytes.fromhex(text)
     except ValueError:
         key = b""
-    if len(key) != 32:
-        raise CheckpointError("generator must be a key of 32 bytes, in hexadecimal")
+    _need(len(key) == 32, "generator must be a key of 32 bytes, in hexadecimal")
     return key
 
 
@@ -335,10 +336,10 @@ def _states(arrays: dict[str, Array]) -> dict[str, dict[str, Array]]:
 
 
 def _history(value: list[Any], step: int) -> list[list[dict[str, Any]]]:
-    if len(value) != 2 or not all(isinstance(rows, list) for rows in value):
-        raise CheckpointError("history must be two lists")
+    lists = len(value) == 2 and all(isinstance(rows, list) for rows in value)
+    _need(lists, "history must be two lists")
     for row in (*value[0], *value[1]):
         at = row.get("step") if isinstance(row, dict) else None
-        if type(at) is not int or not 0 <= at <= step:
-            raise CheckpointError(f"history must be of the {step} steps made")
+        made = type(at) is int and 0 <= at <= step
+        _need(made, f"history must be of the {step} steps made")
     return value

@@ -10,7 +10,7 @@ import math
 import secrets
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
@@ -175,7 +175,8 @@ def train_dp_sgd(
     seen = Watch() if watch is None else watch
     run = Run(
         model, data, targets, plan, clipping, _optimizer(optimizer), as_averaging(averaging),
-        _radius(projection_radius), book, generator, seen.nonprivate_diagnostics,
+        None if projection_radius is None else checks.number(RADIUS, projection_radius), book,
+        generator, seen.nonprivate_diagnostics,
     )  # fmt: skip
     if place is not None:
         run.resume(saved, place.path)
@@ -193,7 +194,8 @@ def _take_steps(
     if place is not None and run.step == 0:
         # Before the first noise: a run killed early must not draw other noise for the same steps.
         place.save(run.saved())
-    with _bar(progress, steps, run.step) as advance:
+    shown = progress and sys.stderr.isatty()
+    with bar(steps, run.step) if shown else nullcontext(lambda _: None) as advance:
         while run.step < steps and run.take_step():
             advance(1)
             if place is not None and run.step % place.every == 0:
@@ -203,10 +205,6 @@ def _take_steps(
                 break
     if place is not None:
         place.save(run.saved())
-
-
-def _radius(value: object) -> float | None:
-    return None if value is None else checks.number(RADIUS, value)
 
 
 def _optimizer(value: object) -> Optimizer:
@@ -226,10 +224,6 @@ def _generator(rng: object) -> SecureGenerator:
         f"rng must be None, a SecureGenerator, or an integer for tests; got {rng!r}."
         " NumPy's generators can be predicted from their output"
     )
-
-
-def _bar(wanted: bool, total: int, done: int) -> AbstractContextManager[Callable[[int], object]]:
-    return bar(total, done) if wanted and sys.stderr.isatty() else nullcontext(lambda _: None)
 
 
 @contextmanager

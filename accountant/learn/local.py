@@ -16,7 +16,7 @@ from accountant.checks import Argument
 from accountant.errors import DomainError
 from accountant.learn.blocks import interval
 from accountant.learn.selection.noisy_max import EPSILON, Generator, generator_of
-from accountant.learn.validation import class_labels, numbers, private_count
+from accountant.learn.validation import class_labels, numbers, private
 from accountant.mechanisms import Gaussian, Laplace, PureDP, RandomizedResponse, ShuffledResponses
 from accountant.mechanisms.base import Described, Mechanism
 from accountant.noise import SecureGenerator
@@ -35,6 +35,8 @@ __all__ = [
     "shuffled_epsilon",
 ]
 
+REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
+UP = 1.0 + 2.0**-48  # It covers the roundings of a logarithm and of what it is of.
 STEPS = 2.0**20  # A grid of this many steps lies between the bounds (Theorem P3).
 
 
@@ -81,18 +83,11 @@ def randomize_laplace(
     value. Values are rounded to a grid of (high - low)/2^20, noise is exact on it (Theorem P3 of
     docs/theorems_selection.md).
     """
-    low, high = interval(bounds)
-    loss = checks.number(EPSILON, epsilon)
-    generator = generator_of(rng)
-    on_grid = _on_grid(values, low, high)
+    ends = interval(bounds)
     # Rounded up, so that the loss is not above ε.
-    scale = 1.0 / loss * (1.0 + 2.0**-50)
-    noisy = on_grid + rounded_laplace(generator, on_grid.size, scale * STEPS)
-    half = Laplace(scale, sensitivity=0.5, relation=NeighbouringRelation.REPLACE_ONE)
-    width = high - low
-    return Reports(
-        low + width * (noisy / STEPS), 2.0 * (width * scale) ** 2, half, not generator.seeded
-    )
+    scale = 1.0 / checks.number(EPSILON, epsilon) * (1.0 + 2.0**-50)
+    half = Laplace(scale, sensitivity=0.5, relation=REPLACE_ONE)
+    return _reports(values, ends, scale, half, generator_of(rng))
 
 
 def randomize_gaussian(
@@ -106,14 +101,27 @@ def randomize_gaussian(
     -----
     *Guarantee.* The Gaussian mechanism, of each report, under replacing its value.
     """
-    low, high = interval(bounds)
+    ends = interval(bounds)
     sigma = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
-    generator = generator_of(rng)
-    on_grid = _on_grid(values, low, high)
-    noisy = on_grid + generator.rounded_normal(on_grid.size, sigma * STEPS)
-    half = Gaussian(sigma, sensitivity=0.5, relation=NeighbouringRelation.REPLACE_ONE)
-    width = high - low
-    return Reports(low + width * (noisy / STEPS), (width * sigma) ** 2, half, not generator.seeded)
+    half = Gaussian(sigma, sensitivity=0.5, relation=REPLACE_ONE)
+    return _reports(values, ends, sigma, half, generator_of(rng))
+
+
+def _reports(
+    values: object,
+    ends: tuple[float, float],
+    scale: float,
+    mechanism: Mechanism,
+    generator: SecureGenerator,
+) -> Reports:
+    """Return values with the mechanism's noise, of ``scale`` widths, drawn on a grid."""
+    low, width = ends[0], ends[1] - ends[0]
+    laplace = isinstance(mechanism, Laplace)
+    draw = rounded_laplace if laplace else SecureGenerator.rounded_normal
+    on_grid = _on_grid(values, *ends)
+    noisy = low + width * ((on_grid + draw(generator, on_grid.size, scale * STEPS)) / STEPS)
+    variance = (2.0 if laplace else 1.0) * (width * scale) ** 2
+    return Reports(noisy, variance, mechanism, not generator.seeded)
 
 
 def estimate_mean(reports: Reports) -> MeanEstimate:
@@ -130,7 +138,6 @@ def _on_grid(values: object, low: float, high: float) -> FloatArray:
     return np.asarray(np.rint(share * STEPS).clip(0.0, STEPS))
 
 
-REPLACE_ONE = NeighbouringRelation.REPLACE_ONE
 FLIP = Argument(
     "f", "a probability in [1e-15, 1)", lambda x: (x >= 1e-15) & (x < 1.0), "More is more noise"
 )
@@ -254,7 +261,7 @@ class Rappor(Described):
     @property
     def permanent_epsilon(self) -> float:
         """2·log((1 - f/2)/(f/2)), the ε of all reports together."""
-        return _up(2.0 * math.log((2.0 - self.f) / self.f))
+        return 2.0 * math.log((2.0 - self.f) / self.f) * UP
 
     @property
     def report_epsilon(self) -> float:
@@ -265,7 +272,7 @@ class Rappor(Described):
         # Rational numbers are needed: 1 - q* may be far below a unit of roundoff.
         ratio = q * (1 - p) / (p * (1 - q))
         loss = math.log(float(ratio)) if ratio > 2 else math.log1p(float(ratio - 1))
-        return min(_up(loss), self.permanent_epsilon)
+        return min(loss * UP, self.permanent_epsilon)
 
     @property
     def permanent_mechanism(self) -> Mechanism:
@@ -337,7 +344,7 @@ def _categories(values: object, k: int) -> NDArray[np.int64]:
     argument = Argument(
         "values", f"integers in [0, {k})", lambda x: (x >= 0) & (x < k), "They are categories"
     )
-    found = np.atleast_1d(np.asarray(private_count(argument, values)))
+    found = np.atleast_1d(np.asarray(private(checks.count, argument, values)))
     if found.ndim != 1:
         raise DomainError("values must have one dimension, (users,)")
     return found.astype(np.int64)
@@ -359,10 +366,6 @@ def _generator_of(rng: Generator) -> SecureGenerator:
 def _private_categories(values: object, k: int) -> NDArray[np.int64]:
     found = class_labels([values] if np.isscalar(values) else values, None, k)
     return np.maximum(found, 0).astype(np.int64)
-
-
-def _up(value: float) -> float:
-    return value * (1.0 + 2.0**-48)
 
 
 def shuffled_epsilon(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,20 +17,6 @@ import numpy as np
 from accountant import checks
 from accountant._basics.arrays import Array
 from accountant.checks import Argument
-
-
-def _fraction(name: str, value: object) -> float:
-    argument = Argument(
-        name, "a number in [0, 1)", lambda x: (x >= 0.0) & (x < 1.0), "It is the weight of the past"
-    )
-    return checks.number(argument, value)
-
-
-def _nonnegative(name: str, value: object) -> float:
-    argument = Argument(
-        name, "a finite number >= 0", lambda x: (x >= 0.0) & (x < math.inf), "Zero leaves it out"
-    )
-    return checks.number(argument, value)
 
 
 @dataclass(frozen=True)
@@ -60,12 +46,14 @@ class Schedule:
 
 
 ScheduleLike: TypeAlias = "float | Schedule"
-RATE = Argument(
-    "learning_rate",
-    "a finite number >= 0",
-    lambda x: (x >= 0.0) & (x < math.inf),
-    "It multiplies the noisy mean gradient",
-)
+RATE = checks.nonnegative("learning_rate", "It multiplies the noisy mean gradient")
+PAST = Argument("", "a number in [0, 1)", lambda x: (x >= 0.0) & (x < 1.0), "Of what is past")
+# The settings of the optimisers below, by name.
+SETTINGS = {name: PAST.renamed(name) for name in ("momentum", "decay", "beta1", "beta2")} | {
+    "epsilon": checks.nonnegative("epsilon", "Zero leaves it out"),
+    "weight_decay": checks.nonnegative("weight_decay", "Zero leaves it out"),
+    "floor": checks.positive("floor", "Its root bounds the divisor from below"),
+}
 
 
 def constant(learning_rate: float) -> Schedule:
@@ -165,11 +153,26 @@ class Optimizer(ABC):
 
     def describe(self) -> dict[str, Any]:
         """Return the settings as text, to recognise a checkpoint of another run."""
-        settings = {k: repr(v) for k, v in vars(self).items() if k not in ("count", "state")}
+        left_out = ("count", "state", "learning_rate")  # the schedule says the last
+        settings = {k: repr(v) for k, v in vars(self).items() if k not in left_out}
         return {"name": type(self).__name__, **settings}
 
 
-class SGD(Optimizer):
+@dataclass(eq=False, repr=False)
+class _Standard(Optimizer):
+    """An optimiser whose settings are its fields."""
+
+    learning_rate: ScheduleLike
+
+    def __post_init__(self) -> None:
+        Optimizer.__init__(self, self.learning_rate)
+        for name, domain in SETTINGS.items():
+            if hasattr(self, name):
+                setattr(self, name, checks.number(domain, getattr(self, name)))
+
+
+@dataclass(eq=False, repr=False)
+class SGD(_Standard):
     """Gradient descent, with momentum (Polyak's) or Nesterov's momentum.
 
     Parameters
@@ -184,18 +187,10 @@ class SGD(Optimizer):
         Adds weight_decay θ to the gradient.
     """
 
-    def __init__(
-        self,
-        learning_rate: ScheduleLike,
-        momentum: float = 0.0,
-        *,
-        nesterov: bool = False,
-        weight_decay: float = 0.0,
-    ) -> None:
-        super().__init__(learning_rate)
-        self.momentum = _fraction("momentum", momentum)
-        self.nesterov = bool(nesterov)
-        self.weight_decay = _nonnegative("weight_decay", weight_decay)
+    momentum: float = 0.0
+    _: KW_ONLY
+    nesterov: bool = False
+    weight_decay: float = 0.0
 
     def _step(self, parameters: Array, gradient: Array, rate: float) -> None:
         if self.weight_decay:
@@ -208,12 +203,12 @@ class SGD(Optimizer):
         parameters -= rate * gradient
 
 
-class AdaGrad(Optimizer):
+@dataclass(eq=False, repr=False)
+class AdaGrad(_Standard):
     """Divide by the root of the sum of squares (Duchi, Hazan and Singer 2011)."""
 
-    def __init__(self, learning_rate: ScheduleLike, *, epsilon: float = 1e-10) -> None:
-        super().__init__(learning_rate)
-        self.epsilon = _nonnegative("epsilon", epsilon)
+    _: KW_ONLY
+    epsilon: float = 1e-10
 
     def _step(self, parameters: Array, gradient: Array, rate: float) -> None:
         total = self._slot("squares", parameters)
@@ -221,15 +216,13 @@ class AdaGrad(Optimizer):
         parameters -= rate * gradient / (np.sqrt(total) + self.epsilon)
 
 
-class RMSProp(Optimizer):
+@dataclass(eq=False, repr=False)
+class RMSProp(_Standard):
     """Divide by the root of a running mean of squares (Tieleman and Hinton 2012)."""
 
-    def __init__(
-        self, learning_rate: ScheduleLike, decay: float = 0.99, *, epsilon: float = 1e-8
-    ) -> None:
-        super().__init__(learning_rate)
-        self.decay = _fraction("decay", decay)
-        self.epsilon = _nonnegative("epsilon", epsilon)
+    decay: float = 0.99
+    _: KW_ONLY
+    epsilon: float = 1e-8
 
     def _step(self, parameters: Array, gradient: Array, rate: float) -> None:
         mean = self._slot("squares", parameters)
@@ -238,7 +231,8 @@ class RMSProp(Optimizer):
         parameters -= rate * gradient / (np.sqrt(mean) + self.epsilon)
 
 
-class Adam(Optimizer):
+@dataclass(eq=False, repr=False)
+class Adam(_Standard):
     """Adam (Kingma and Ba 2015).
 
     Parameters
@@ -251,18 +245,10 @@ class Adam(Optimizer):
         Added to the root of the mean of squares.
     """
 
-    def __init__(
-        self,
-        learning_rate: ScheduleLike,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        *,
-        epsilon: float = 1e-8,
-    ) -> None:
-        super().__init__(learning_rate)
-        self.beta1 = _fraction("beta1", beta1)
-        self.beta2 = _fraction("beta2", beta2)
-        self.epsilon = _nonnegative("epsilon", epsilon)
+    beta1: float = 0.9
+    beta2: float = 0.999
+    _: KW_ONLY
+    epsilon: float = 1e-8
 
     def _moments(self, parameters: Array, gradient: Array) -> tuple[Array, Array]:
         first, second = self._slot("first", parameters), self._slot("second", parameters)
@@ -279,26 +265,19 @@ class Adam(Optimizer):
         parameters -= rate * mean / (np.sqrt(square) + self.epsilon)
 
 
+@dataclass(eq=False, repr=False)
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019)."""
 
-    def __init__(
-        self,
-        learning_rate: ScheduleLike,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        *,
-        epsilon: float = 1e-8,
-        weight_decay: float = 0.01,
-    ) -> None:
-        super().__init__(learning_rate, beta1, beta2, epsilon=epsilon)
-        self.weight_decay = _nonnegative("weight_decay", weight_decay)
+    _: KW_ONLY
+    weight_decay: float = 0.01
 
     def _step(self, parameters: Array, gradient: Array, rate: float) -> None:
         parameters -= rate * self.weight_decay * parameters
         super()._step(parameters, gradient, rate)
 
 
+@dataclass(eq=False, repr=False)
 class DPAdam(Adam):
     """Adam with the noise's variance taken off the mean of squares (Tang and Lécuyer 2023, 2024).
 
@@ -310,26 +289,9 @@ class DPAdam(Adam):
         The least value of the corrected mean of squares.
     """
 
-    def __init__(
-        self,
-        learning_rate: ScheduleLike,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        *,
-        floor: float = 1e-8,
-    ) -> None:
-        super().__init__(learning_rate, beta1, beta2, epsilon=0.0)
-        self.floor = float(
-            checks.real(
-                Argument(
-                    "floor",
-                    "a finite number > 0",
-                    lambda x: (x > 0.0) & (x < math.inf),
-                    "Its root bounds the divisor from below",
-                ),
-                floor,
-            )
-        )
+    _: KW_ONLY
+    epsilon: float = field(default=0.0, init=False)
+    floor: float = 1e-8
 
     def reset(self) -> None:
         """Forget everything: a new run starts."""

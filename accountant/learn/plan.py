@@ -12,7 +12,6 @@ from typing import Any
 from accountant import checks
 from accountant._basics.display import text_up
 from accountant._basics.rounding import fraction_up
-from accountant.checks import Argument
 from accountant.errors import AccountantError, BudgetExceeded, DomainError, UnsupportedError
 from accountant.learn.account import (
     affordable_steps,
@@ -35,22 +34,15 @@ from accountant.mechanisms.base import Mechanism
 from accountant.quick import get_epsilon
 from accountant.sampling.spaced_poisson import class_rate
 
-NOISE_MULTIPLIER = Argument(
+NOISE_MULTIPLIER = checks.nonnegative(
     "noise_multiplier",
-    "a finite number >= 0",
-    lambda x: (x >= 0.0) & (x < math.inf),
     "It is the noise standard deviation over the sensitivity; 0 adds none and is not private",
 )
 TARGET_EPSILON = checks.positive("target_epsilon", "It is the privacy loss to stay within, in nats")
 BATCH = checks.positive(
     "expected_batch_size", "It is the public constant the noisy sum is divided by"
 )
-EPOCHS = Argument(
-    "epochs",
-    "a finite number >= 0",
-    lambda x: (x >= 0.0) & (x < math.inf),
-    "One epoch is 1 / q steps",
-)
+EPOCHS = checks.nonnegative("epochs", "One epoch is 1 / q steps")
 SAMPLERS = ("poisson", "full", "cyclic")
 NO_STEPS = "give steps or epochs, or a noise_multiplier and a ledger with a budget"
 
@@ -244,8 +236,13 @@ def make_plan(
     if noise.target_epsilon is None:
         multiplier = checks.number(NOISE_MULTIPLIER, noise.noise_multiplier)
     else:
-        wanted = None if count is None else plan.charges(count)
-        multiplier = _calibrated(kind, noise.target_epsilon, privacy_delta, plan.rate, wanted)
+        goal = checks.number(TARGET_EPSILON, noise.target_epsilon)
+        if not count:
+            why = "steps must be >= 1 to calibrate the noise; got 0"
+            raise DomainError(NO_STEPS if count is None else why)
+        multiplier = calibrated_noise_multiplier(
+            kind, goal, privacy_delta, plan.rate, plan.charges(count)
+        )
     _require_bounded(clipping, groups, multiplier)
     plan = replace(plan, noise_multiplier=multiplier)
     if count is None and ledger.budget is None:
@@ -308,16 +305,6 @@ def require_size(X: object, batches: Batches) -> None:
             f"X must hold at most {MOST_RECORDS} records where their number is a secret. Leave out"
             " sampling_probability to declare it public"
         )
-
-
-def _calibrated(kind: str, target: object, delta: float, q: float, steps: int | None) -> float:
-    """Return the noise multiplier for a target ε after ``steps`` steps."""
-    goal = checks.number(TARGET_EPSILON, target)
-    if steps is None:
-        raise DomainError(NO_STEPS)
-    if steps == 0:
-        raise DomainError("steps must be >= 1 to calibrate the noise; got 0")
-    return calibrated_noise_multiplier(kind, goal, delta, q, steps)
 
 
 def _require_bounded(clipping: Clipping, groups: int, multiplier: float) -> None:

@@ -25,9 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from accountant import checks
 from accountant._basics.arrays import Array, FloatArray
-from accountant.checks import Argument, Checked
+from accountant.checks import Argument
 from accountant.errors import ArgumentTypeError, DomainError
 
 FLOAT64 = np.dtype(np.float64)
@@ -250,21 +249,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def private_real(argument: Argument, value: object) -> Checked:
-    """Check real numbers that are private."""
-    return _checked(checks.real, argument, value)
-
-
-def private_count(argument: Argument, value: object) -> Checked:
-    """Check integers that are private."""
-    return _checked(checks.count, argument, value)
-
-
-def private_scalar(argument: Argument, value: object) -> float:
-    """Check one private real number."""
-    return _checked(checks.number, argument, value)
-
-
 @contextmanager
 def silence() -> Iterator[None]:
     """Suppress warnings of any kind while a user's function or object sees records.
@@ -305,7 +289,8 @@ def without_numpy_warnings(function: Callable[P, T]) -> Callable[P, T]:
     return quiet
 
 
-def _checked(check: Callable[[Argument, object], T], argument: Argument, value: object) -> T:
+def private(check: Callable[[Argument, object], T], argument: Argument, value: object) -> T:
+    """Check numbers that are private, by a function of :mod:`accountant.checks`."""
     wrong: type[Exception] = DomainError
     try:
         return check(argument, value)

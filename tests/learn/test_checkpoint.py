@@ -420,21 +420,26 @@ def test_the_same_noise_is_not_used_for_another_function(tmp_path, other):
         run(path, model=MultilayerPerceptron((4, 6, 2), activation=other))
 
 
+def stepwise(folder, kill, gradients, data, labels):
+    """Twenty steps, saved one by one; killed after ``kill`` of them."""
+
+    def hook(progress):
+        if progress.step == kill:
+            raise KilledError
+
+    return train_dp_sgd(
+        PerExampleModel(np.zeros(4), gradients), data, labels, batches=Batches(40, steps=20),
+        noise=Noise(5.0), clipping_norm=1.0, delta=1e-5,
+        checkpoint=Checkpoint(folder / "c", every=1), watch=Watch([hook]),
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("kind", [np.float64, np.int64])
 def test_another_function_of_the_targets_is_refused(tmp_path, kind):
     # Both are zero for the target 0, and their difference would be released without noise.
     def trained(factor, kill):
-        model = PerExampleModel(np.zeros(4), lambda w, x, y: -factor * y[:, None] * x)
-
-        def hook(progress):
-            if progress.step == kill:
-                raise KilledError
-
-        return train_dp_sgd(
-            model, X, (2 * Y - 1).astype(kind), batches=Batches(40, steps=20), noise=Noise(5.0),
-            clipping_norm=1.0, delta=1e-5, checkpoint=Checkpoint(tmp_path / "c", every=1),
-            watch=Watch([hook]),
-        )  # fmt: skip
+        signs = (2 * Y - 1).astype(kind)
+        return stepwise(tmp_path, kill, lambda w, x, y: -factor * y[:, None] * x, X, signs)
 
     with pytest.raises(KilledError):
         trained(0.01, kill=7)
@@ -446,17 +451,7 @@ def test_another_function_of_the_targets_is_refused(tmp_path, kind):
 
 def test_a_function_that_is_not_finite_on_normal_numbers_is_still_told_from_another(tmp_path):
     def trained(power, kill):
-        model = PerExampleModel(np.zeros(4), lambda w, x, y: np.sqrt(x) ** power)
-
-        def hook(progress):
-            if progress.step == kill:
-                raise KilledError
-
-        return train_dp_sgd(
-            model, np.abs(X), Y, batches=Batches(40, steps=20), noise=Noise(5.0),
-            clipping_norm=1.0, delta=1e-5, checkpoint=Checkpoint(tmp_path / "c", every=1),
-            watch=Watch([hook]),
-        )  # fmt: skip
+        return stepwise(tmp_path, kill, lambda w, x, y: np.sqrt(x) ** power, np.abs(X), Y)
 
     with pytest.raises(KilledError):
         trained(1, kill=7)

@@ -12,11 +12,10 @@ from accountant.errors import BudgetExceeded
 from accountant.learn import SGD, AdaptiveQuantile, Checkpoint
 from accountant.learn.checkpoint import CheckpointError
 from accountant.learn.clipping import as_clipping
-from accountant.learn.models.base import Model
 from accountant.learn.release import ClassBatches, CorrelatedPrivatiser
 from accountant.ledger import Accountant, Budget
 from accountant.noise import SecureGenerator
-from support.dp_sgd_runs import X, Y, train
+from support.dp_sgd_runs import Still, X, Y, train
 
 STEPS = 24
 STRATEGIES = {
@@ -27,24 +26,6 @@ STRATEGIES = {
     "tree": matrix.BinaryTree(STEPS),
     "identity": matrix.input_perturbation(STEPS),
 }
-
-
-class Still(Model):
-    """Zero gradients: what is released is the noise."""
-
-    def __init__(self, size=4000):
-        self.parameters = np.zeros(size)
-        self.groups = (slice(0, size),)
-        self.widest = size
-
-    def check(self, data, labels):
-        return np.asarray(data), np.asarray(labels)
-
-    def add_block(self, x, y, filled, rule, totals):
-        pass
-
-    def outputs(self, data):
-        return data
 
 
 def dense(strategy):

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 import accountant as ac
 from accountant.errors import BudgetExceeded
 from accountant.learn import SGD, AdaptiveQuantile, PerExampleModel
-from accountant.learn.models.base import Model
 from accountant.ledger import Accountant, Budget
-from support.dp_sgd_runs import Untouchable, train
+from support.dp_sgd_runs import Still, Untouchable, train
 
 
 @settings(max_examples=25)
@@ -46,25 +45,8 @@ def test_epochs_are_steps():
 
 
 def test_the_noise_has_the_deviation_of_the_account():
-    class Still(Model):
-        """Zero gradients: what is released is the noise."""
-
-        def __init__(self):
-            self.parameters = np.zeros(20_000)
-            self.groups = (slice(0, 20_000),)
-            self.widest = 20_000
-
-        def check(self, data, labels):
-            return np.asarray(data), np.asarray(labels)
-
-        def add_block(self, x, y, filled, rule, totals):
-            pass
-
-        def outputs(self, data):
-            return data
-
     for noise in ("gaussian", "discrete_gaussian"):
-        model = Still()
+        model = Still(20_000)
         train(
             model, optimizer=SGD(1.0), noise=noise, noise_multiplier=2.0, clipping_norm=0.5,
             steps=1, expected_batch_size=50,

@@ -67,8 +67,8 @@ class ConvexNormalPair(DominatingPair):
     def profile(self, epsilon: float) -> Bounds:
         """Bracket H(ε) = E[(1 - e^{ε - L})₊]."""
         low, high = self._above(epsilon)
-        mass = self._masses(low, high)
-        tilted = self._tilted(low, high, 1.0, epsilon)
+        mass = np.exp(self._log_interval(low, high))
+        tilted = np.exp(self._log_tilted(low, high, 1.0, epsilon))
         gap = RELATIVE_ERROR * float(mass.sum())
         value = float((mass - tilted).sum())
         slack = gap * 1e-2 + RELATIVE_ERROR * abs(value)
@@ -91,7 +91,7 @@ class ConvexNormalPair(DominatingPair):
         # {L <= t} is an interval of z, so each cell of the loss is one interval on either side.
         seen = np.maximum(edges, self.support[0])
         right = self._last_below(seen)
-        left = -self._mirrored()._last_below(seen)
+        left = -ConvexNormalPair(self._a, -self._s)._last_below(seen)
         # Nothing lies at or below an edge under the minimum: both ends move to the minimiser.
         lowest = self._argmin()
         empty = edges < self.support[0]
@@ -104,7 +104,7 @@ class ConvexNormalPair(DominatingPair):
         owner = cell[np.clip(np.searchsorted(cuts, z[1:], side="left") - 1, 0, 2 * m + 1)]
         line = np.clip(np.searchsorted(self._knots, z[1:], side="left") - 1, 0, len(self._a) - 1)
         low, high = np.maximum(z[:-1], self._start), np.maximum(z[1:], self._start)
-        p = _gathered(owner, self._masses(low, high), m + 1)
+        p = _gathered(owner, np.exp(self._log_interval(low, high)), m + 1)
         logs = self._log_interval(low, high, self._s[line])
         logs = logs - self._a[line] + 0.5 * self._s[line] ** 2
         q = _gathered(owner, np.exp(logs), m + 1)
@@ -130,18 +130,14 @@ class ConvexNormalPair(DominatingPair):
         flat = (self._s == 0.0) & ~(self._a > epsilon)
         return low, np.where(flat, low, np.maximum(low, high))
 
-    def _masses(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        return np.exp(self._log_interval(low, high, np.zeros(1)))
-
-    def _tilted(self, low: FloatArray, high: FloatArray, t: float, shift: float) -> FloatArray:
-        return np.exp(self._log_tilted(low, high, t, shift))
-
     def _log_tilted(self, low: FloatArray, high: FloatArray, t: float, shift: float) -> FloatArray:
         """Return log ∫ e^{t (shift - L)} over one interval of each line."""
         tilt = t * self._s
         return t * (shift - self._a) + 0.5 * tilt**2 + self._log_interval(low, high, tilt)
 
-    def _log_interval(self, low: FloatArray, high: FloatArray, tilt: FloatArray) -> FloatArray:
+    def _log_interval(
+        self, low: FloatArray, high: FloatArray, tilt: FloatArray | float = 0.0
+    ) -> FloatArray:
         return _log_normal_mass(low + tilt, high + tilt) + self._log_copies
 
     def _rounding(self, low: FloatArray, high: FloatArray, t: float, shift: float) -> FloatArray:
@@ -182,9 +178,6 @@ class ConvexNormalPair(DominatingPair):
             roots = (block[:, None] - a[some]) / s[some]
             found[start : start + BLOCK] = roots.min(axis=1)
         return found
-
-    def _mirrored(self) -> ConvexNormalPair:
-        return ConvexNormalPair(self._a, -self._s)
 
     def _argmin(self) -> float:
         if self._s[0] >= 0.0:

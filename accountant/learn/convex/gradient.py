@@ -31,12 +31,7 @@ from accountant.ledger import Accountant
 from accountant.mechanisms.gaussian import GDP
 from accountant.relations import NeighbouringRelation
 
-PENALTY = checks.Argument(
-    "regularization",
-    "a finite number >= 0",
-    lambda x: (x >= 0.0) & (x < math.inf),
-    "It multiplies |theta|²/2 in the sum over records",
-)
+PENALTY = checks.nonnegative("regularization", "It multiplies |theta|²/2 in the sum over records")
 
 
 def last_iterate_mu(

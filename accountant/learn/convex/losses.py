@@ -86,19 +86,26 @@ class Loss(ABC):
         return np.asarray((self.slope(u + step * v, y) - self.slope(u - step * v, y)) / (2 * step))
 
 
-@dataclass(frozen=True)
-class Logistic(Loss):
-    """log(1 + exp(-y u)), y in {-1, 1}: slope and curvature are tied, s and s(1 - s)."""
+class _OfMargins(Loss):
+    """A loss of y u for labels y in {-1, 1}, whose slope is -y s with s in [0, 1]."""
 
     slope_bound = 1.0
-    curvature_bound = 0.25
-    slopes = (0.0, 1.0)  # The slope is -y s with s in [0, 1].
-    # |u| times the curvature is below 1/4: digits below those of a score do not matter.
+    slopes = (0.0, 1.0)
+    # Logistic: |u| times the curvature is below 1/4, so digits below those of a score do not
+    # matter. Hinge: a gap within the half width is off by three of its own roundings.
     slope_roundings = SLOPE_ROUNDINGS
 
     def encode(self, y: object) -> FloatArray:
         """Return labels -1 and 1, NaN for others."""
-        return _signs(y)
+        labels = real_labels(y)
+        return np.where(np.abs(labels) == 1.0, labels, np.nan)
+
+
+@dataclass(frozen=True)
+class Logistic(_OfMargins):
+    """log(1 + exp(-y u)), y in {-1, 1}: slope and curvature are tied, s and s(1 - s)."""
+
+    curvature_bound = 0.25
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
         """Return log(1 + exp(-y u))."""
@@ -115,7 +122,7 @@ class Logistic(Loss):
 
 
 @dataclass(frozen=True)
-class HuberHinge(Loss):
+class HuberHinge(_OfMargins):
     """The hinge max(0, 1 - y u), smoothed over margins within ``half_width`` of 1: a linear SVM."""
 
     half_width: float = 0.5
@@ -123,19 +130,10 @@ class HuberHinge(Loss):
     def __post_init__(self) -> None:
         _positive("half_width", self.half_width)
 
-    slope_bound = 1.0
-    slopes = (0.0, 1.0)  # The slope is -y s with s in [0, 1].
-    # A gap within the half width is off by three of its own roundings.
-    slope_roundings = SLOPE_ROUNDINGS
-
     @property
     def curvature_bound(self) -> float:  # type: ignore[override]
         """One over twice the half width."""
         return 0.5 / self.half_width
-
-    def encode(self, y: object) -> FloatArray:
-        """Return labels -1 and 1, NaN for others."""
-        return _signs(y)
 
     def value(self, u: FloatArray, y: FloatArray) -> FloatArray:
         """Return the smoothed hinge."""
@@ -324,12 +322,6 @@ def real_labels(y: object) -> FloatArray:
         # A column of labels would be paired with every record's score.
         raise DomainError(f"y must have one dimension, (records,); got {labels.ndim}")
     return np.where(np.isfinite(labels), labels, np.nan)
-
-
-def _signs(y: object) -> FloatArray:
-    """Return labels -1 and 1, NaN for others."""
-    labels = real_labels(y)
-    return np.where(np.abs(labels) == 1.0, labels, np.nan)
 
 
 def _positive(name: str, value: float) -> None:

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accountant import checks
-from accountant._basics.arrays import Array
+from accountant._basics.arrays import Array, FloatArray
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.account import charged
 from accountant.learn.generation.domain import (
     MOST_CELLS,
+    Codes,
     Domain,
     Synthesis,
     as_domain,
     public_generator,
 )
-from accountant.learn.generation.tree import Measurement, TreeModel, fit_tree, joined
 from accountant.learn.selection.noisy_max import Generator, generator_of, select_exponential
 from accountant.ledger import Accountant
 from accountant.mechanisms import ExponentialMechanism, Gaussian
 from accountant.mechanisms.base import Mechanism
 from accountant.noise import Grid, SecureGenerator
 
-Codes: TypeAlias = "NDArray[np.int64]"
 Edge: TypeAlias = tuple[int, int]
 # Estimates that scores compare with are rounded to one over this, and cut to the next: sums of
 # scores are exact in 64 bits (Theorem P15).
@@ -45,6 +43,147 @@ NOISE = checks.Argument(
     lambda x: (x >= 1e-3) & (x <= 1e9),
     "It is the standard deviation of the noise on every count",
 )
+ROUNDS = 100  # Rounds of proportional fitting, at most.
+TOLERANCE = 1e-9  # It ends where no margin is off by more.
+
+
+class Measurement(NamedTuple):
+    """Noisy counts of a marginal: of one column, or of two."""
+
+    columns: tuple[int, ...]  # one or two positions, increasing
+    counts: FloatArray  # of shape (size,) or (size, size)
+    deviation: float  # of the noise on every count
+
+
+@dataclass(frozen=True, eq=False)
+class TreeModel:
+    """A distribution whose columns depend on each other along a forest.
+
+    Attributes
+    ----------
+    total : float
+        The estimated number of records.
+    singles : tuple of ndarray
+        The distribution of every column.
+    pairs : mapping of (int, int) to ndarray
+        Joint distributions along the edges, consistent with ``singles``.
+    """
+
+    total: float
+    singles: tuple[FloatArray, ...]
+    pairs: Mapping[Edge, FloatArray]
+
+    def sample(self, n: int, generator: np.random.Generator) -> Codes:
+        """Draw ``n`` rows of positions, shape (n, columns)."""
+        out = np.full((n, len(self.singles)), -1, np.int64)
+        for child, parent in walk(len(self.singles), list(self.pairs)):
+            if parent is None:
+                law = np.broadcast_to(self.singles[child], (1, self.singles[child].size))
+                rows = np.zeros(n, np.int64)
+            else:
+                low, high = min(child, parent), max(child, parent)
+                joint = self.pairs[low, high]
+                law = joint if parent == low else joint.T
+                rows = out[:, parent]
+            out[:, child] = _draw(law, rows, generator)
+        return out
+
+
+def fit_tree(sizes: Sequence[int], measurements: Sequence[Measurement]) -> TreeModel:
+    """Return consistent distributions from noisy marginals whose pairs form a forest.
+
+    Every column's distribution is the mean of all estimates of it, weighted by their variances, on
+    the simplex; every pair is the noisy table, on the simplex, fitted to those proportionally.
+    """
+    weights = [1.0 / (m.counts.size * m.deviation**2) for m in measurements]
+    sums = [float(m.counts.sum()) for m in measurements]
+    total = max(float(np.average(sums, weights=weights)), 1.0)
+    singles = tuple(_single(i, size, measurements, total) for i, size in enumerate(sizes))
+    pairs: dict[Edge, FloatArray] = {}
+    for found in measurements:
+        if len(found.columns) == 2:
+            low, high = found.columns
+            pairs[low, high] = _fitted(found.counts / total, singles[low], singles[high])
+    return TreeModel(total, singles, pairs)
+
+
+def on_simplex(values: FloatArray) -> FloatArray:
+    """Return the nearest distribution, in Euclidean distance, of the same shape."""
+    flat = np.sort(values.ravel())[::-1]
+    sums = np.cumsum(flat) - 1.0
+    count = int(np.count_nonzero(flat * np.arange(1, flat.size + 1) > sums))
+    shift = sums[max(count, 1) - 1] / max(count, 1)
+    found = np.maximum(values - shift, 0.0)
+    return np.asarray(found / found.sum())
+
+
+def joined(component: Codes, edge: Edge) -> bool:
+    """Join the components of an edge's ends; False where they are one already: a cycle."""
+    a, b = component[list(edge)]
+    component[component == b] = a
+    return bool(a != b)
+
+
+def walk(columns: int, edges: Sequence[Edge]) -> list[tuple[int, int | None]]:
+    """Return all columns with their parents, every parent before its children."""
+    order: list[tuple[int, int | None]] = []
+    seen: set[int] = set()
+    for start in range(columns):
+        stack: list[tuple[int, int | None]] = [(start, None)]
+        while stack:
+            column, parent = stack.pop()
+            if column in seen:
+                continue
+            seen.add(column)
+            order.append((column, parent))
+            stack += [(a + b - column, column) for a, b in edges if column in (a, b)]
+    return order
+
+
+def _single(
+    column: int, size: int, measurements: Sequence[Measurement], total: float
+) -> FloatArray:
+    estimate, weight = np.zeros(size), 0.0
+    for found in measurements:
+        if column not in found.columns:
+            continue
+        counts, variance = found.counts, found.deviation**2
+        if len(found.columns) == 2:
+            other = 1 - found.columns.index(column)
+            variance *= counts.shape[other]
+            counts = counts.sum(axis=other)
+        estimate += counts / variance
+        weight += 1.0 / variance
+    if weight == 0.0:
+        return np.full(size, 1.0 / size)
+    return on_simplex(estimate / weight / total)
+
+
+def _fitted(table: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:
+    """Return a table with the given margins, near the noisy one."""
+    # The nearest table with these margins, signs aside; then on the simplex.
+    table = table + ((rows - table.sum(axis=1)) / columns.size)[:, None]
+    table = table + (columns - table.sum(axis=0)) / rows.size
+    # A little of independence, so that proportions can be fitted everywhere.
+    found = 0.9999 * on_simplex(table) + 0.0001 * np.outer(rows, columns)
+    for _ in range(ROUNDS):
+        found = found * _ratio(rows, found.sum(axis=1))[:, None]
+        ratio = _ratio(columns, found.sum(axis=0))
+        found = found * ratio
+        if np.abs(found.sum(axis=1) - rows).max() < TOLERANCE:
+            break
+    return np.asarray(found)
+
+
+def _ratio(wanted: FloatArray, found: FloatArray) -> FloatArray:
+    return np.divide(wanted, found, out=np.zeros_like(wanted), where=found > 0.0)
+
+
+def _draw(law: FloatArray, rows: Codes, generator: np.random.Generator) -> Codes:
+    """Draw one position for each entry of ``rows``, by that row of ``law``."""
+    sums = np.cumsum(law, axis=1)
+    uniform = generator.random(len(rows)) * sums[rows, -1]
+    return np.asarray((uniform[:, None] >= sums[rows]).sum(axis=1).clip(0, law.shape[1] - 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,16 +198,8 @@ class MarginalSynthesis(Synthesis):
         The distribution; its ``total`` estimates the number of records.
     pairs : tuple of (str, str)
         The columns measured together.
-    mechanism : Mechanism
-        All measurements.
-    ledger : Accountant
-        The ledger given, or the run's own, with the mechanism charged.
-    epsilon, delta : float
-        The guarantee of everything in the ledger when the run ended, under add-or-remove.
-    run_epsilon : float
-        The ε of this run alone, at ``delta``.
-    private : bool
-        False for a seeded release.
+
+    And those of :class:`Synthesis`: the mechanism is all measurements.
     """
 
     domain: Domain
@@ -79,22 +210,6 @@ class MarginalSynthesis(Synthesis):
         """Draw a table of ``n`` records; post-processing, as often as one likes."""
         count, generator = public_generator(n, seed)
         return self.domain.decode(self.model.sample(count, generator), generator)
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """Noise of single columns and of pairs, and the range of one choice of a pair (0: none)."""
-
-    singles: int
-    pairs: int
-    noise: float
-    choice: float
-
-    def mechanism(self) -> Mechanism:
-        parts = (self.singles + self.pairs) * Gaussian(self.noise)
-        if self.choice > 0.0 and self.pairs:
-            parts = parts + self.pairs * ExponentialMechanism(self.choice)
-        return parts
 
 
 def synthesize_marginals(
@@ -157,17 +272,18 @@ def synthesize_marginals(
     domain = as_domain(domain)
     target = checks.number(checks.TARGET_DELTA, delta)
     fixed = _edges(domain, pairs)
-    plan = _plan(domain, fixed, target_epsilon, noise_multiplier, target, choice_share)
-    mechanism = plan.mechanism()
+    noise, choice, mechanism = _plan(
+        domain, fixed, target_epsilon, noise_multiplier, target, choice_share
+    )
     spent = mechanism.epsilon(target)
     generator = generator_of(rng)
     codes = domain.encode(table)
     book = charged(ledger, (mechanism,), "marginals", generator)
     columns = range(len(domain.sizes))
-    measured = [_measure(codes, domain, (i,), plan.noise, generator) for i in columns]
+    measured = [_measure(codes, domain, (i,), noise, generator) for i in columns]
     first = fit_tree(domain.sizes, measured)
-    edges = _choose(codes, domain, first, plan.choice, generator) if fixed is None else fixed
-    measured += [_measure(codes, domain, edge, plan.noise, generator) for edge in edges]
+    edges = _choose(codes, domain, first, choice, generator) if fixed is None else fixed
+    measured += [_measure(codes, domain, edge, noise, generator) for edge in edges]
     names = domain.names
     return MarginalSynthesis(
         domain, fit_tree(domain.sizes, measured), tuple((names[a], names[b]) for a, b in edges),
@@ -209,28 +325,29 @@ def _plan(
     noise_multiplier: float | None,
     delta: float,
     choice_share: float,
-) -> _Plan:
+) -> tuple[float, float, Mechanism]:
+    """Return the noise of all counts, the range of one choice of a pair (0: none), and the cost."""
     if (target_epsilon is None) == (noise_multiplier is None):
         raise DomainError("give exactly one of target_epsilon and noise_multiplier")
     share = checks.number(SHARE, choice_share)
     singles = len(domain.sizes)
     pairs = singles - 1 if edges is None else len(edges)
 
-    def plan(noise: float) -> _Plan:
+    def plan(noise: float) -> tuple[float, float, Mechanism]:
         # ρ of all Gaussians is (singles + pairs)/(2σ²), of one choice ε²/8.
         rho = (singles + pairs) / (2.0 * noise * noise) * share / (1.0 - share)
         choice = math.sqrt(8.0 * rho / pairs) if edges is None and pairs else 0.0
-        return _Plan(singles, pairs, noise, choice)
+        cost: Mechanism = (singles + pairs) * Gaussian(noise)
+        return noise, choice, cost + pairs * ExponentialMechanism(choice) if choice else cost
 
     if noise_multiplier is not None:
         return plan(checks.number(NOISE, noise_multiplier))
     goal = checks.number(checks.TARGET_EPS, target_epsilon)
     start = math.sqrt(singles + pairs) * 4.0 / goal
-    noise = calibrate(
-        lambda noise: plan(noise).mechanism(), epsilon=goal, delta=delta, start=start,
-        precision=1e-4,
-    )  # fmt: skip
-    return plan(float(noise))
+    found = calibrate(
+        lambda noise: plan(noise)[2], epsilon=goal, delta=delta, start=start, precision=1e-4
+    )
+    return plan(float(found))
 
 
 def _measure(

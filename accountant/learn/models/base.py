@@ -55,29 +55,22 @@ class Totals:
             self.unclipped += int(np.count_nonzero(within <= rule.norms[0] ** 2))
 
 
-class Blocks:
-    """Cuts selected rows into blocks of a fixed shape, in buffers that are used again."""
-
-    def __init__(self, X: Array, y: Array, rows: NDArray[np.intp] | None) -> None:
-        self.X, self.y, self.rows = X, y, rows
-        self.count = len(X) if rows is None else len(rows)
-
-    def __iter__(self) -> Iterator[tuple[Array, Array, int]]:
-        x = np.zeros((BLOCK_ROWS, *self.X.shape[1:]), self.X.dtype)
-        y = np.zeros((BLOCK_ROWS, *self.y.shape[1:]), self.y.dtype)
-        for start in range(0, self.count, BLOCK_ROWS):
-            filled = min(BLOCK_ROWS, self.count - start)
-            if self.rows is None:
-                x[:filled] = self.X[start : start + filled]
-                y[:filled] = self.y[start : start + filled]
+def blocks(X: Array, y: Array, rows: NDArray[np.intp] | None) -> Iterator[tuple[Array, Array, int]]:
+    """Cut selected rows into blocks of a fixed shape, in buffers that are used again."""
+    x = np.zeros((BLOCK_ROWS, *X.shape[1:]), X.dtype)
+    targets = np.zeros((BLOCK_ROWS, *y.shape[1:]), y.dtype)
+    count = len(X) if rows is None else len(rows)
+    for start in range(0, count, BLOCK_ROWS):
+        filled = min(BLOCK_ROWS, count - start)
+        for whole, part in ((X, x), (y, targets)):
+            if rows is None:
+                part[:filled] = whole[start : start + filled]
             else:
-                chosen = self.rows[start : start + filled]
                 # "clip" lets NumPy write straight into the buffer; the indices are in range.
-                np.take(self.X, chosen, axis=0, out=x[:filled], mode="clip")
-                np.take(self.y, chosen, axis=0, out=y[:filled], mode="clip")
-            x[filled:] = 0
-            y[filled:] = 0
-            yield x, y, filled
+                chosen = rows[start : start + filled]
+                np.take(whole, chosen, axis=0, out=part[:filled], mode="clip")
+            part[filled:] = 0
+        yield x, targets, filled
 
 
 class Model(ABC):
@@ -144,7 +137,7 @@ class Model(ABC):
     ) -> None:
         """Add the clipped gradients of checked data; ``rows`` selects, None means all."""
         with np.errstate(all="ignore"):  # a warning would say something about a record
-            for x, targets, filled in Blocks(X, y, rows):
+            for x, targets, filled in blocks(X, y, rows):
                 self.add_block(x, targets, filled, rule, totals)
 
     def clipped_gradient_sum(

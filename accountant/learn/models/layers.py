@@ -14,9 +14,9 @@ safer to form it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -149,8 +149,13 @@ class Dense(Layer):
 class Activation(Layer):
     """An elementwise function: tanh, relu, sigmoid or leaky_relu."""
 
-    NAMES = ("tanh", "relu", "sigmoid", "leaky_relu")
     SLOPE = 0.01
+    FORWARD: ClassVar[dict[str, Callable[[Array], Array]]] = {
+        "tanh": lambda a: np.tanh(a, out=a),
+        "relu": lambda a: np.maximum(a, 0, out=a),
+        "sigmoid": lambda a: special.expit(a, out=a),
+        "leaky_relu": lambda a: np.maximum(a, Activation.SLOPE * a, out=a),
+    }
     scratch = ("_out",)
 
     def __init__(self, name: str) -> None:
@@ -158,24 +163,14 @@ class Activation(Layer):
 
     def forward(self, a: Array) -> Array:
         """Return f(a), written over ``a``, which is the layer's below own output."""
-        if self.name == "tanh":
-            np.tanh(a, out=a)
-        elif self.name == "relu":
-            np.maximum(a, 0, out=a)
-        elif self.name == "sigmoid":
-            special.expit(a, out=a)
-        else:
-            np.maximum(a, self.SLOPE * a, out=a)
-        self._out = a
-        return a
+        self._out = self.FORWARD[self.name](a)
+        return self._out
 
     def backward(self, g: Array, need_input: bool) -> Array | None:
         """Multiply g, in place, by the derivative, which the output determines."""
         f = self._out.reshape(g.shape)
         if self.name == "tanh":
-            derivative = np.square(f)
-            np.subtract(1, derivative, out=derivative)
-            g *= derivative
+            g *= 1 - np.square(f)
         elif self.name == "relu":
             g *= f > 0
         elif self.name == "sigmoid":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -11,17 +10,11 @@ from numpy.typing import DTypeLike
 
 from accountant import checks
 from accountant._basics.arrays import Array
-from accountant.checks import Argument
 from accountant.errors import DomainError
 from accountant.learn.models.layers import Activation, AveragePool, Convolution, Dense, Layer
 from accountant.learn.models.network import LogisticLoss, Loss, Network, SoftmaxLoss, SquaredLoss
 
-PENALTY = Argument(
-    "penalty",
-    "a finite number >= 0",
-    lambda x: (x >= 0.0) & (x < math.inf),
-    "It weighs half the squared weights in the mean loss",
-)
+PENALTY = checks.nonnegative("penalty", "It weighs half the squared weights in the mean loss")
 
 
 def _positive(name: str, value: object) -> int:
@@ -160,7 +153,7 @@ class MultilayerPerceptron(Network):
         sizes = [_positive("widths", width) for width in widths]
         if len(sizes) < 2:
             raise DomainError(f"widths must name inputs and outputs at least; got {widths!r}")
-        checks.choice("activation", activation, Activation.NAMES)
+        checks.choice("activation", activation, tuple(Activation.FORWARD))
         layers: list[Layer] = []
         for inputs, outputs in pairwise(sizes):
             layers += [Dense(inputs, outputs), Activation(activation)]
@@ -199,7 +192,7 @@ class ConvolutionalNetwork(Network):
         dtype: DTypeLike = np.float64,
         seed: int = 0,
     ) -> None:
-        checks.choice("activation", activation, Activation.NAMES)
+        checks.choice("activation", activation, tuple(Activation.FORWARD))
         height, width, channels = [*image_shape, 1][:3]
         layers: list[Layer] = []
         shape, deep = (height, width), channels

@@ -21,7 +21,7 @@ from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
 from accountant.checks import Argument
 from accountant.errors import DomainError
-from accountant.learn.validation import private_count
+from accountant.learn.validation import private
 from accountant.mechanisms import Gaussian, PureDP, ReportNoisyMax
 from accountant.mechanisms.base import Described, Mechanism
 from accountant.mechanisms.fields import set_fields
@@ -47,7 +47,7 @@ LAPLACE_STEP = 2.0**-20
 
 def vote_table(votes: object) -> FloatArray:
     """Return counts as a float64 matrix of shape (queries, classes), checked."""
-    counts = np.asarray(private_count(VOTES, votes), dtype=np.float64)
+    counts = np.asarray(private(checks.count, VOTES, votes), dtype=np.float64)
     if counts.ndim not in (1, 2) or counts.shape[-1] < 2:
         raise DomainError(
             f"votes must have shape (classes,) or (queries, classes), classes >= 2;"

@@ -14,7 +14,7 @@ from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import up
 from accountant.checks import Argument
 from accountant.errors import BudgetExceeded, DomainError, UnsupportedError
-from accountant.learn.validation import private_real, private_scalar
+from accountant.learn.validation import private
 from accountant.ledger.basic import rate
 from accountant.mechanisms import (
     AboveThreshold,
@@ -40,16 +40,9 @@ ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 NOISE = ("gumbel", "exponential", "laplace", "gaussian")
 STEPS = 2**20  # A sensitivity is this many steps of the grid of scores (Theorem P3).
 SCORES = Argument("scores", "finite numbers", lambda x: np.isfinite(x), "One for each candidate")
-UNIT = Argument(
-    "sensitivity",
-    "a finite number > 0",
-    lambda x: (x > 0.0) & (x < math.inf),
-    "It is how far one record moves a score",
-)
+UNIT = checks.positive("sensitivity", "It is how far one record moves a score")
 FINITE_SCALE = checks.positive("scale", checks.SCALE.advice)
-EPSILON = Argument(
-    "epsilon", "a finite number > 0", lambda x: (x > 0.0) & (x < math.inf), "It is in nats"
-)
+EPSILON = checks.positive("epsilon", "It is in nats")
 
 
 @dataclass(frozen=True)
@@ -121,7 +114,16 @@ def report_noisy_max(
     checks.choice("noise", noise, NOISE)
     generator = generator_of(rng)
     if noise == "gaussian":
-        return _gaussian_max(values, b, unit, l2_sensitivity, relation, generator)
+        norm = up(math.sqrt(values.size) * unit, 4.0) if l2_sensitivity is None else l2_sensitivity
+        norm = checks.number(UNIT.renamed("l2_sensitivity"), norm)
+        grid = Grid.at_most(b * 2.0**-30)
+        # Rounding either data set's scores moves the vector by at most half a step a coordinate.
+        factor = 2.0 if relation is NeighbouringRelation.REPLACE_ONE else 1.0
+        norm = up(norm + math.sqrt(values.size) * grid.step / factor, 4.0)
+        limit = 2.0**51 * grid.step
+        noisy = grid.release_gaussian(np.clip(values, -limit, limit), b, generator)
+        whole = Gaussian(b, sensitivity=norm, relation=relation)
+        return _chosen(int(np.argmax(noisy)), whole, generator)
     if l2_sensitivity is not None:
         raise DomainError(f"l2_sensitivity is for Gaussian noise; got it with noise={noise!r}")
     mechanism = ReportNoisyMax(
@@ -233,29 +235,8 @@ def _rate(
     return rate(epsilon) / (Fraction(unit) * (1 if monotonic else 2))
 
 
-def _gaussian_max(
-    values: FloatArray,
-    sigma: float,
-    unit: float,
-    l2_sensitivity: float | None,
-    relation: NeighbouringRelation,
-    generator: SecureGenerator,
-) -> Selection:
-    norm = up(math.sqrt(values.size) * unit, 4.0) if l2_sensitivity is None else l2_sensitivity
-    norm = checks.number(UNIT.renamed("l2_sensitivity"), norm)
-    grid = Grid.at_most(sigma * 2.0**-30)
-    # Rounding either data set's scores moves the vector by at most half a step a coordinate.
-    factor = 2.0 if relation is NeighbouringRelation.REPLACE_ONE else 1.0
-    norm = up(norm + math.sqrt(values.size) * grid.step / factor, 4.0)
-    limit = 2.0**51 * grid.step
-    noisy = grid.release_gaussian(np.clip(values, -limit, limit), sigma, generator)
-    return _chosen(
-        int(np.argmax(noisy)), Gaussian(sigma, sensitivity=norm, relation=relation), generator
-    )
-
-
 def _scores(scores: object) -> FloatArray:
-    values = np.atleast_1d(np.asarray(private_real(SCORES, scores), dtype=np.float64))
+    values = np.atleast_1d(np.asarray(private(checks.real, SCORES, scores), dtype=np.float64))
     if values.ndim != 1 or values.size == 0:
         raise DomainError(f"scores must have shape (k,), k >= 1; got {values.shape}")
     return values
@@ -372,7 +353,7 @@ class AboveThresholdStream:
                 f"this stream has answered 'above' {self.mechanism.positives} times, all it may;"
                 " open another one"
             )
-        value = self._on_grid(private_scalar(SCORES.renamed("answer"), answer))
+        value = self._on_grid(private(checks.number, SCORES.renamed("answer"), answer))
         above = value + self._noise(self.mechanism.query_scale) >= self._threshold
         self.remaining -= int(above)
         return bool(above)

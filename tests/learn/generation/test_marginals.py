@@ -9,7 +9,7 @@ import accountant as ac
 from accountant.errors import ArgumentTypeError, BudgetExceeded, DomainError
 from accountant.learn.generation import Category, Domain, Numeric, synthesize_marginals
 from accountant.learn.generation import marginals as module
-from accountant.learn.generation.tree import Measurement, fit_tree, on_simplex, walk
+from accountant.learn.generation.marginals import Measurement, fit_tree, on_simplex, walk
 
 DOMAIN = Domain(
     {
