@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from accountant._basics.arrays import FloatArray
 from accountant.certificates.rule import Decay, NoLineError, Rule, Step, rounded
+from accountant.search import narrow
 
 # What is outside the windows, as a share of delta.
 OUTSIDE = math.log(1e-12)
@@ -19,8 +21,18 @@ MOST_ORDERS = 60_000
 MOST_PRODUCTS = 4e7
 # Distances of the line that are tried.
 GRID = np.logspace(-7.0, 9.0, 65)
-# The most trials in the search for the number of orders.
-MOST_TRIALS = 30
+# The number of orders is found to a part in 64; only a certificate's size depends on it.
+HALVINGS = 6
+
+
+def least_end(rest: Callable[[float], float], step: float) -> float:
+    """Return about the least end, at least a step, beyond which the logarithm of a rest is <= 0."""
+    low, high = 0.0, step
+    while rest(high) > 0.0:
+        if high >= MOST_ORDERS * step:
+            raise NoLineError
+        low, high = high, min(2.0 * high, MOST_ORDERS * step)
+    return narrow(lambda y: not rest(y) > 0.0, high, low, HALVINGS if low else 0)[0]
 
 
 class Search:
@@ -117,35 +129,18 @@ class Search:
         """Return the number of orders after which the rest is negligible, and the knots."""
         step = 2.0 * math.pi / period
         decays = [Decay(rule, self.order(b)) for rule in self.rules]
-        spread = self.precision + sum(u.rule.step.count * u.spread**2 for u in decays)
+        knots: dict[float, list[FloatArray]] = {}
 
-        # As if all noise were plain at first; then as if the fall were a power of y.
-        y = math.sqrt(max(size - self.log_delta - self.share, 1.0) / max(spread, 1e-300))
-        low, high, y = 0.0, math.inf, min(max(y, step), MOST_ORDERS * step)
-        knots: list[FloatArray] = []
-        power, last = 2.0, (0.0, 0.0)
-        for _ in range(MOST_TRIALS):
+        def rest(y: float) -> float:
             bounds = [each.log_bound(y) for each in decays]
-            fall = -sum(u.rule.step.count * v for u, (v, _) in zip(decays, bounds, strict=True))
-            fall += 0.5 * self.precision * y * y
-            wanted = size + math.log(step / y**2 + 1.0 / y) - self.log_delta - self.share
-            if fall >= wanted:
-                high, knots = y, [each for _, each in bounds]
-            else:
-                low = y
-            if high <= max(1.08 * low, step) or wanted <= fall <= 1.12 * wanted:
-                break
-            if low >= MOST_ORDERS * step:
-                raise NoLineError
-            if 0.0 < last[1] != fall > 0.0 and y != last[0]:
-                power = math.log(fall / last[1]) / math.log(y / last[0])
-            last = y, fall
-            ratio = min(max(wanted / max(fall, 1e-9), 0.01), 100.0)
-            y *= 1.02 * ratio ** (1.0 / min(max(power, 0.5), 2.0))
-            y = min(max(y, step, 1.03 * low), MOST_ORDERS * step, high / 1.03)
-        if not high < math.inf:
-            raise NoLineError
-        return max(math.ceil(high / step), 1), knots
+            knots[y] = [each for _, each in bounds]
+            fall = 0.5 * self.precision * y * y
+            fall -= sum(u.rule.step.count * v for u, (v, _) in zip(decays, bounds, strict=True))
+            tail = math.log(step / y**2 + 1.0 / y)
+            return size + tail - self.log_delta - self.share - fall
+
+        end = least_end(rest, step)
+        return math.ceil(end / step), knots[end]
 
     def chernoff(self) -> dict[str, Any] | None:
         """Return the evidence of one moment, where that is enough."""

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import erfc, log_ndtr
 
 from accountant._basics.arrays import FloatArray
-from accountant.certificates.line import MOST_ORDERS, Search
+from accountant.certificates.line import Search, least_end
 from accountant.certificates.rule import LARGE, NoLineError, Rule, Step, log_sum, rounded
 
 
@@ -263,15 +263,7 @@ class RareSearch(Search):
             tail = log_sum(falls) + math.log(step / y**2 + 1.0 / y)
             return whole + tail - self.goal
 
-        low, high = 0.0, step
-        while rest(high) > 0.0:
-            low, high = high, 2.0 * high
-            if high > MOST_ORDERS * step:
-                raise NoLineError
-        for _ in range(6):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if rest(middle) > 0.0 else (low, middle)
-        return max(math.ceil(high / step), 1), []
+        return math.ceil(least_end(rest, step) / step), []
 
 
 def find_rare_line(

@@ -118,16 +118,9 @@ def audit(
 
 
 def _values(report: AuditReport) -> dict[str, object]:
-    return {
-        "name": report.name,
-        "epsilon_lower": report.epsilon_lower,
-        "epsilon_claimed": report.epsilon_claimed,
-        "delta": report.delta,
-        "confidence": report.confidence,
-        "method": report.method,
-        "direction": report.direction,
-        "refuted": report.flagged,
-    }
+    names = ("name", "epsilon_lower", "epsilon_claimed", "delta", "confidence")
+    told = {name: getattr(report, name) for name in (*names, "method", "direction")}
+    return told | {"refuted": report.flagged}
 
 
 REQUIRED = ("numpy", "scipy", "click", "rich", "jinja2")
@@ -146,15 +139,7 @@ def doctor(as_json: bool) -> int:
     sound = not any(check.faults for check in found)
     versions = _versions()
     if as_json:
-        rows = [
-            {
-                "name": check.name,
-                "cases": check.cases,
-                "faults": list(check.faults),
-                "seconds": round(check.seconds, 4),
-            }
-            for check in found
-        ]
+        rows = [vars(check) | {"seconds": round(check.seconds, 4)} for check in found]
         print_json({"sound": sound, "checks": rows, "versions": versions})
         return ANSWERED if sound else FAILED
     _show(found, versions)

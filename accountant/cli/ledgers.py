@@ -28,6 +28,7 @@ from accountant.cli.stores import SECRET_FILE, ledger_at
 from accountant.errors import DomainError, LedgerError
 from accountant.ledger import Accountant, storage
 from accountant.ledger.evaluation import ASSUMED_DELTA
+from accountant.ledger.history import labels_of
 from accountant.mechanisms.base import Mechanism
 
 # The table of mechanisms has this many rows; then it says how many are left out.
@@ -95,7 +96,7 @@ def show(ledger: Path | str, deltas: tuple[float, ...], as_json: bool) -> None:
     rows = brackets(book, deltas or book.deltas or (ASSUMED_DELTA,))
     relation = "none" if book.relation is None else book.relation.words
     counts = book.counts
-    labels = _labels(book)
+    labels = labels_of(book.history, LONGEST).values()
     if as_json:
         print_json(
             {
@@ -125,15 +126,6 @@ def show(ledger: Path | str, deltas: tuple[float, ...], as_json: bool) -> None:
     if book.budget is not None:
         click.echo(f"budget: {book.budget!r}")
     click.echo(f"{counted(len(book))}, {relation}, certified; {digest}")
-
-
-def _labels(book: Accountant) -> list[tuple[str, ...]]:
-    """Return the labels of each mechanism of ``book.counts``, in order of first appearance."""
-    found: dict[Any, dict[str, None]] = {mechanism: {} for mechanism, _ in book.counts}
-    for item in book.history:
-        if item.label:
-            found[item.mechanism][shown(item.label, LONGEST)] = None
-    return [tuple(words) for words in found.values()]
 
 
 def _joined(words: tuple[str, ...]) -> str:

@@ -38,7 +38,7 @@ MAX_ORDER = 2.0**40
 # Every kind is tried in every unit of a budget.
 MOST_KINDS = 64
 
-_ORDER = checks.Argument(
+ORDER = checks.Argument(
     "orders",
     "Rényi orders in (1, 2**40]",
     lambda x: (x > 1.0) & (x <= MAX_ORDER),
@@ -315,7 +315,7 @@ class Budget(Limits):
             return None
         if self.orders is None:
             return default_orders(self.epsilon, self.losses_delta)
-        given: Any = checks.real(_ORDER, self.orders)
+        given: Any = checks.real(ORDER, self.orders)
         orders = (given,) if isinstance(given, float) else tuple(map(float, given.ravel()))
         if len(set(orders)) != len(orders) or not orders:
             raise DomainError(f"orders must be distinct, at least one; got {self.orders!r}")

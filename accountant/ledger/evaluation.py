@@ -9,12 +9,12 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant import checks, derived, sampling
+from accountant import checks
 from accountant.analyses.over_steps.curve import upper_curve
 from accountant.bounds import Bounds
 from accountant.broadcasting import each_bounds, each_number
 from accountant.checks import ArrayLike, Checked, Scalar
-from accountant.composition import AdaptiveParallel, Composition, Parallel, composed
+from accountant.composition import composed
 from accountant.environment import to_nearest
 from accountant.ledger.basic import basic_epsilon
 from accountant.ledger.history import Entry
@@ -71,31 +71,6 @@ _cached_step = functools.lru_cache(maxsize=1024)(_dp_sgd_step)
 def sampled(mechanism: Mechanism, sampling_probability: float) -> Mechanism:
     """Return a mechanism that runs on a Poisson sample."""
     return PoissonSampled(mechanism, sampling_probability)
-
-
-# The mechanisms made of mechanisms, and those of samplers, by name.
-WRAPPERS: dict[str, type[Mechanism]] = {
-    kind.__name__: kind
-    for kind in (
-        AdaptiveParallel,
-        derived.AnyOf,
-        derived.BestOfPoissonRuns,
-        derived.BestOfRuns,
-        Composition,
-        derived.FirstAboveThreshold,
-        derived.JointRelease,
-        Parallel,
-        derived.SampledReplacement,
-        derived.ShuffleModel,
-        sampling.Allocated,
-        sampling.AllocatedMechanism,
-        sampling.FixedSizeSampled,
-        sampling.PoissonSampled,
-        sampling.SeparatedParticipations,
-        sampling.TruncatedPoissonSampled,
-        sampling.WithReplacementSampled,
-    )
-}
 
 
 class Questions(ABC):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
 from accountant import checks
+from accountant._basics.display import shown
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import mechanism_of
@@ -135,6 +136,19 @@ class History:
             self._entries[-1] = Entry(last.mechanism, last.count + new.count, last.label, last.time)
         else:
             self._entries.append(new)
+
+
+def labels_of(entries: Iterable[Entry], longest: int) -> dict[Mechanism, tuple[str, ...]]:
+    """Return the labels of each mechanism, fit to be shown, in order of first appearance."""
+    found: dict[Mechanism, dict[str, None]] = {}
+    known: dict[int, dict[str, None]] = {}  # by identity first: hashing takes long
+    for item in entries:
+        words = known.get(id(item.mechanism))
+        if words is None:
+            words = known[id(item.mechanism)] = found.setdefault(item.mechanism, {})
+        if item.label:
+            words[shown(item.label, longest)] = None
+    return {mechanism: tuple(words) for mechanism, words in found.items()}
 
 
 def _count(value: object) -> int:

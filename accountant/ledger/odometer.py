@@ -20,17 +20,11 @@ from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.ledger.accountant import Accountant
 from accountant.ledger.basic import basic_epsilon, largest_loss
-from accountant.ledger.budget import MAX_ORDER
+from accountant.ledger.budget import ORDER
 from accountant.mechanisms.base import Mechanism
 
 # Far apart: every order costs log(orders)/(α - 1), and between them little is lost.
 _ORDERS = tuple(1.0 + 2.0**k for k in range(-1, 11))
-_ORDER = checks.Argument(
-    "orders",
-    "Rényi orders in (1, 2**40]",
-    lambda x: (x > 1.0) & (x <= MAX_ORDER),
-    "Spread them over the range of interest",
-)
 
 
 @dataclass(frozen=True)
@@ -62,7 +56,7 @@ class Odometer:
 
     def __post_init__(self) -> None:
         delta = checks.number(checks.DELTA, self.delta)
-        orders: Any = checks.real(_ORDER, _ORDERS if self.orders is None else self.orders)
+        orders: Any = checks.real(ORDER, _ORDERS if self.orders is None else self.orders)
         listed = tuple(map(float, np.ravel(orders)))
         if not listed or len(set(listed)) != len(listed):
             raise DomainError(f"orders must be distinct, at least one; got {self.orders!r}")

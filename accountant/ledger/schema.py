@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from accountant import mechanisms
+from accountant import composition, derived, mechanisms, sampling
 from accountant.errors import (
     AccountantError,
     ArgumentTypeError,
@@ -25,7 +25,6 @@ from accountant.errors import (
     LedgerError,
     UnsupportedError,
 )
-from accountant.ledger import evaluation
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 
@@ -145,12 +144,9 @@ def _registry() -> dict[str, type[Mechanism]]:
 
 @functools.lru_cache(maxsize=1)
 def _built_in() -> dict[str, type[Mechanism]]:
-    known = dict(evaluation.WRAPPERS)
-    for name in mechanisms.__all__:
-        kind = getattr(mechanisms, name)
-        if _is_mechanism(kind):
-            known[name] = kind
-    return known
+    packages = (mechanisms, composition, derived, sampling)
+    each = {name: getattr(package, name) for package in packages for name in package.__all__}
+    return {name: kind for name, kind in each.items() if _is_mechanism(kind)}
 
 
 def _is_mechanism(kind: object) -> bool:

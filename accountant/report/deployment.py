@@ -8,7 +8,7 @@ from typing import Any
 
 from accountant import checks
 from accountant._basics import display
-from accountant.errors import ArgumentTypeError, DomainError
+from accountant.errors import DomainError
 from accountant.mechanisms import Mechanism
 
 UNSTATED = "Not stated."
@@ -31,16 +31,11 @@ MODELS = {
     ),
 }
 
-_WORDS = {
-    "title": "Privacy statement",
-    "unit": "one record of the data set",
-    "tuning": "",
-    "outside": "",
-    "documentation": "",
+_COUNTS = {
+    "records": checks.integers("records", 1, 2**53, "It is the public number of records"),
+    "user_records": checks.USER_RECORDS,
+    "owners": checks.USER_RECORDS.renamed("owners"),
 }
-FIELDS = ("title", "unit", "records", "user_records", "owners", "model", "tuning", "outside")
-
-_RECORDS = checks.integers("records", 1, 2**53, "It is the public number of records")
 
 
 @dataclass(frozen=True)
@@ -71,8 +66,8 @@ class Deployment:
         :meth:`Statement.registry <accountant.report.Statement.registry>`.
     """
 
-    title: str = _WORDS["title"]
-    unit: str = _WORDS["unit"]
+    title: str = "Privacy statement"
+    unit: str = "one record of the data set"
     records: int | None = None
     user_records: int | None = None
     owners: int | None = None
@@ -83,23 +78,14 @@ class Deployment:
     registry: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in _WORDS:
-            words = getattr(self, name)
-            checks.instance(name, words, str, "a str")
+        for name in ("title", "unit", "tuning", "outside", "documentation"):
+            words = checks.instance(name, getattr(self, name), str, "a str")
             object.__setattr__(self, name, display.shown(words))
         checks.choice("model", self.model, tuple(MODELS))
-        if self.records is not None:
-            object.__setattr__(self, "records", checks.whole(_RECORDS, self.records))
-        if self.user_records is not None:
-            checked = checks.whole(checks.USER_RECORDS, self.user_records)
-            object.__setattr__(self, "user_records", checked)
-        if self.owners is not None:
-            most = checks.whole(checks.USER_RECORDS.renamed("owners"), self.owners)
-            object.__setattr__(self, "owners", most)
-        if not isinstance(self.registry, Mapping):
-            raise ArgumentTypeError(
-                f"registry must be a mapping of fields; got {type(self.registry).__name__}"
-            )
+        for name, argument in _COUNTS.items():
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, checks.whole(argument, value))
+        checks.instance("registry", self.registry, (Mapping,), "a mapping of fields")
         if self.documentation and not self.documentation.startswith(("https://", "http://")):
             raise DomainError(
                 "documentation must be an address that begins with https://; got"

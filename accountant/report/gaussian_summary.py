@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from accountant.analyses.gdp import delta_ends
 from accountant.search import narrow
@@ -86,18 +86,10 @@ def _merged(points: Sequence[Point]) -> list[Point]:
             point.epsilon, max(point.lower, other.lower), min(point.upper, other.upper)
         )
     known = [least[epsilon] for epsilon in sorted(least)]
-    upper, lower = 1.0, 0.0
-    highs, lows = [], []
-    for point in known:
-        upper = min(upper, point.upper)
-        highs.append(upper)
-    for point in reversed(known):
-        lower = max(lower, point.lower)
-        lows.append(lower)
-    return [
-        Point(point.epsilon, min(low, high), high)
-        for point, low, high in zip(known, reversed(lows), highs, strict=True)
-    ]
+    highs = accumulate((point.upper for point in known), min)
+    lows = [*accumulate((point.lower for point in reversed(known)), max)][::-1]
+    rows = zip(known, lows, highs, strict=True)
+    return [Point(point.epsilon, min(low, high), high) for point, low, high in rows]
 
 
 def _raised(mu: float, left: Point, right: Point) -> float:

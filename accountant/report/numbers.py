@@ -6,6 +6,7 @@ import bisect
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from accountant.analyses import classical, tradeoff
@@ -73,11 +74,8 @@ class SampledProfile:
             if epsilon < math.inf:
                 least[epsilon] = min(delta, least.get(epsilon, 1.0))
         self._epsilons = sorted(least)
-        bounds = [least[epsilon] for epsilon in self._epsilons]
         # The profile does not increase: an earlier bound holds for all that follow.
-        for k in range(1, len(bounds)):
-            bounds[k] = min(bounds[k], bounds[k - 1])
-        self._deltas = bounds
+        self._deltas = [*accumulate((least[epsilon] for epsilon in self._epsilons), min)]
 
     def __call__(self, epsilon: float) -> float:
         """Return an upper bound on δ(epsilon), epsilon >= 0."""

@@ -10,6 +10,7 @@ from accountant import checks
 from accountant._basics import display
 from accountant.ledger import Accountant, Budget, Entry
 from accountant.ledger.evaluation import ASSUMED_DELTA
+from accountant.ledger.history import labels_of
 from accountant.mechanisms import Mechanism
 from accountant.report import facts, numbers, registry, render
 from accountant.report.contents import (
@@ -181,26 +182,16 @@ def _deployment(given: Deployment | None, title: str | None, unit: str | None) -
 def _releases(
     history: tuple[Entry, ...], counts: tuple[tuple[Mechanism, int], ...], records: int | None
 ) -> tuple[ReleaseRow, ...]:
-    labels: dict[Mechanism, dict[str, None]] = {mechanism: {} for mechanism, _ in counts}
-    # By identity first: hashing a million records would take longer than all the rest.
-    known: dict[int, dict[str, None]] = {}
-    for item in history:
-        key = id(item.mechanism)
-        if key not in known:
-            known[key] = labels[item.mechanism]
-        if item.label:
-            known[key][display.shown(item.label, LONGEST)] = None
-    rows = []
-    for mechanism, count in counts:
-        rows.append(
-            ReleaseRow(
-                mechanism=display.shown(repr(mechanism), LONGEST),
-                about=facts.about(mechanism),
-                count=count,
-                sampler=facts.sampler(mechanism),
-                labels=tuple(labels[mechanism]),
-                theorems=facts.theorems(mechanism),
-                sampling=sampling_words(mechanism, records),
-            )
+    labels = labels_of(history, LONGEST)
+    return tuple(
+        ReleaseRow(
+            mechanism=display.shown(repr(mechanism), LONGEST),
+            about=facts.about(mechanism),
+            count=count,
+            sampler=facts.sampler(mechanism),
+            labels=labels[mechanism],
+            theorems=facts.theorems(mechanism),
+            sampling=sampling_words(mechanism, records),
         )
-    return tuple(rows)
+        for mechanism, count in counts
+    )

@@ -52,7 +52,6 @@ TESTS = {
     "ledger/filters": FILTERS,
     "ledger/exact_sums": ["ledger/test_exact_sums.py", *FILTERS[:2]],
     "ledger/budget": ["ledger/test_budget.py", *FILTERS],
-    "ledger/limits": FILTERS,
     "ledger/meters": ["ledger/test_meters.py", *FILTERS],
     "ledger/odometer": ["ledger/test_odometer.py", *FILTERS[:2]],
     "ledger/kinds": ["ledger/test_accountant_affordable.py", *FILTERS],
