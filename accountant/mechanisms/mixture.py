@@ -17,7 +17,7 @@ from accountant.mechanisms.fields import raise_unsupported, set_fields
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, GaussianMixture, Masses
-from accountant.pairs.mixture_curve import mixture_rdp
+from accountant.pairs.mixture_renyi import mixture_rdp
 from accountant.relations import ADD_OR_REMOVE, REPLACE_ONE, NeighbouringRelation
 
 WEIGHT = checks.STATED_DELTA.renamed("probabilities", "They are the weights of the mixture")

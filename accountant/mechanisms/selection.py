@@ -12,8 +12,8 @@ from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import BoundedContribution, set_fields
 from accountant.mechanisms.laplace import ExponentialLossPair
 from accountant.mechanisms.stated_guarantees import EpsilonGuarantee, RandomizedResponse, nothing
+from accountant.pairs.atoms import ResponsePair
 from accountant.pairs.base import DominatingPair
-from accountant.pairs.response import ResponsePair
 from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
 
 Noise: TypeAlias = Literal["gumbel", "exponential", "laplace"]

@@ -12,8 +12,8 @@ from accountant._basics.rounding import times_up, up
 from accountant.mechanisms.base import Counted, Mechanism
 from accountant.mechanisms.fields import Wrapper, group_factor, mechanism_of, set_fields
 from accountant.mechanisms.gaussian import Gaussian
+from accountant.pairs.atoms import ResponsePair
 from accountant.pairs.base import DominatingPair
-from accountant.pairs.response import ResponsePair
 from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
 
 

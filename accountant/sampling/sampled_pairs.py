@@ -29,7 +29,7 @@ from accountant.pairs.excess import (
     loss_of_sample_inverse,
     loss_of_the_rest,
 )
-from accountant.pairs.mixture_curve import mixture_rdp
+from accountant.pairs.mixture_renyi import mixture_rdp
 from accountant.sampling.sampled_atoms import SampledAtoms, curve_of_sample
 
 # Cells of the chords of a Rényi divergence: fewer make it larger.

@@ -12,7 +12,7 @@ from accountant.ledger import Accountant
 from accountant.mechanisms import stated_guarantees
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import ApproximateDP, PureDP
-from accountant.pairs.response import ResponsePair
+from accountant.pairs.atoms import ResponsePair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.poisson import PoissonSampled
 from support.planted.checks import (
