@@ -13,6 +13,7 @@ from accountant._basics.rounding import U, half_square, ratio_up, up
 from accountant.errors import UnsupportedError
 from accountant.pairs.atoms import Atoms, ResponsePair
 from accountant.pairs.base import LATTICE, LineLaw
+from accountant.search import narrow
 
 # Atoms of a table, at most: three columns of them take 96 MB.
 MOST_ATOMS = 4_000_000
@@ -378,12 +379,11 @@ def _poisson_rdp(mean: float, shift: int, order: float) -> float:
     power = (order - 1.0) * shift
     if not power < 1e300:
         return math.inf
-    low, high = -60.0, math.log(700.0)
-    for _ in range(60):  # a mere choice
-        middle = 0.5 * (low + high)
-        s = math.exp(middle)
-        low, high = (middle, high) if s * (shift + mean * math.exp(s)) < power else (low, middle)
-    s = math.exp(low)
+
+    def below(s: float) -> bool:
+        return s * (shift + mean * math.exp(s)) < power
+
+    s, _ = narrow(below, math.exp(-60.0), 700.0, 60, geometric=True)  # a mere choice
     # Logarithms one by one: the mean may be below all quotients.
     logs = shift * (math.log(power) - math.log(s) - math.log(mean) - 1.0)
     rest = (s * shift + mean * math.expm1(s)) / (order - 1.0)
