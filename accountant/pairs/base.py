@@ -93,6 +93,13 @@ class Masses(NamedTuple):
     q: FloatArray
     relative_error: float
 
+    def mirrored(self) -> Masses:
+        """Return those of the reversed pair, of loss -L, between the edges of opposite sign.
+
+        The half-open ends of cells change sides, which no bound on a cell minds.
+        """
+        return Masses(self.q[::-1].copy(), self.p[::-1].copy(), self.relative_error)
+
 
 class Atoms(NamedTuple):
     """The losses that carry mass, in increasing order, and their masses.

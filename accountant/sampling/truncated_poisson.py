@@ -79,11 +79,7 @@ class DoubtfulGaussian(DominatingPair):
         """Return the masses between edges."""
         edges = np.asarray(edges, dtype=np.float64)
         if self.add:
-            mirrored = self._remove(-edges[::-1])
-            return Masses(mirrored.q[::-1].copy(), mirrored.p[::-1].copy(), mirrored.relative_error)
-        return self._remove(edges)
-
-    def _remove(self, edges: FloatArray) -> Masses:
+            return replace(self, add=False).masses(-edges[::-1]).mirrored()
         p, q, error = self._plain.masses(edges - self._raised)
         q = (1.0 - self.doubt) * q
         q[0] += self.doubt
