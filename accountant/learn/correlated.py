@@ -21,7 +21,8 @@ from accountant.learn.release import relative_excess, rounded_sensitivity
 from accountant.matrix import Strategy
 from accountant.matrix.toeplitz import REACH
 from accountant.noise import SecureGenerator
-from accountant.noise.generator import LARGEST_EXACT, LARGEST_SCALE, Grid
+from accountant.noise.generator import LARGEST_SCALE
+from accountant.noise.integer_law import LARGEST_EXACT, Grid
 
 KINDS = ("gaussian", "discrete_gaussian")
 

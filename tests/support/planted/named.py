@@ -26,9 +26,8 @@ from accountant.learn.pate import aggregation, ensemble
 from accountant.learn.result import Averaging
 from accountant.ledger import evaluation, exact_sums, odometer
 from accountant.ledger.budget import Budget
-from accountant.mechanisms import shuffling
-from accountant.mechanisms.selection import ReportNoisyMax
-from accountant.mechanisms.shuffling import ShuffledBounds
+from accountant.mechanisms import selection
+from accountant.mechanisms.selection import ReportNoisyMax, ShuffledBounds
 from accountant.mechanisms.stated_guarantees import DominatedBy
 from accountant.noise import exact_samplers
 from accountant.noise import exact_samplers as noise_exact
@@ -382,7 +381,7 @@ BUGS = (
     Named(
         "clones-tail-off-by-one",
         "the tails of the clones begin one later",
-        wrap(shuffling, "_tail", lambda original: lambda first, n: original(first + 1.0, n)),
+        wrap(selection, "_tail", lambda original: lambda first, n: original(first + 1.0, n)),
         "mechanisms/test_shuffling.py::test_the_profile_of_the_clones_by_enumeration",
     ),
     Named(
