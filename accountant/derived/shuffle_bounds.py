@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -188,7 +188,7 @@ class DataPair(AtomicPair):
 
     def profile(self, epsilon: float) -> Bounds:
         """Return a bound from below at any real ``epsilon``, in the better order."""
-        found = _bound(self, abs(epsilon))
+        found = _bound(self, abs(epsilon), fineness=FINE)
         if epsilon < 0.0:
             found = (math.exp(epsilon) * found - math.expm1(epsilon)) * (1.0 - 1e-15)
         return Bounds(found, found)
@@ -209,37 +209,32 @@ class DataPair(AtomicPair):
         return 0.0
 
 
-def _laws(randomizer: RandomizedResponse | Laplace) -> list[ReportLaw]:
-    return [others_law(randomizer, ROUGH.knots, reverse=way) for way in (False, True)]
+@lru_cache(maxsize=1024)
+def _bound(pair: DataPair, epsilon: float, fineness: Fineness) -> float:
+    laws = _laws(pair, fineness)
+    return max(excess(law, pair.users, epsilon, fineness, upper=False) for law in laws)
 
 
-def _rough(pair: DataPair, epsilon: float) -> float:
-    return max(
-        excess(law, pair.users, epsilon, ROUGH, upper=False) for law in _laws(pair.randomizer)
-    )
-
-
-@lru_cache(maxsize=256)
-def _bound(pair: DataPair, epsilon: float) -> float:
-    laws = [others_law(pair.randomizer, FINE.knots, reverse=way) for way in (False, True)]
-    return max(excess(law, pair.users, epsilon, FINE, upper=False) for law in laws)
+def _laws(pair: DataPair, fineness: Fineness) -> list[ReportLaw]:
+    return [others_law(pair.randomizer, fineness.knots, reverse=way) for way in (False, True)]
 
 
 @lru_cache(maxsize=256)
 def _epsilon_at(pair: DataPair, delta: float) -> float:
-    if _bound(pair, 0.0) <= delta:
+    rough, fine = (partial(_bound, pair, fineness=how) for how in (ROUGH, FINE))
+    if fine(0.0) <= delta:
         return 0.0
-    found = epsilon_at(delta, lambda at: _rough(pair, at), lambda at: _bound(pair, at), upper=False)
+    found = epsilon_at(delta, rough, fine, upper=False)
     return 0.0 if found is None else found
 
 
 def _width(pair: DataPair) -> float:
-    return max(2.5 * _rough(pair, 0.0), 1e-12)
+    return max(2.5 * _bound(pair, 0.0, fineness=ROUGH), 1e-12)
 
 
 def _heavier_first(pair: DataPair) -> list[ReportLaw]:
     """Return the laws of both orders, that with more of large losses first."""
-    laws, far = _laws(pair.randomizer), min(4.0 * _width(pair), 0.5 * pair.pure_epsilon)
+    laws, far = _laws(pair, ROUGH), min(4.0 * _width(pair), 0.5 * pair.pure_epsilon)
     tails = [excess(law, pair.users, far, ROUGH, upper=False) for law in laws]
     return laws[::-1] if tails[1] > tails[0] else laws
 

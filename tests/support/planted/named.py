@@ -34,12 +34,12 @@ from accountant.noise import exact_samplers as noise_exact
 from accountant.noise.generator import SecureGenerator
 from accountant.pairs import product
 from accountant.sampling import (
-    amplification,
     correlated_noise,
     epochs,
     exchange_pair,
     fixed_size,
     random_allocation,
+    sampler,
     spaced_poisson,
     truncated_poisson,
 )
@@ -465,7 +465,7 @@ BUGS = (
     Named(
         "epsilon-times-q",
         "sampling multiplies ε by q",
-        wrap(amplification, "_amplified", lambda original: lambda q, epsilon: q * epsilon),
+        wrap(sampler, "_amplified", lambda original: lambda q, epsilon: q * epsilon),
         "sampling/test_amplification.py::test_amplify",
     ),
     Named(
