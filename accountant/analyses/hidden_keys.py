@@ -25,9 +25,9 @@ from accountant.errors import AccountantError
 from accountant.mechanisms.hidden_keys import Logs, sums_of
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.mechanisms.sparse_histogram import HistogramPair
+from accountant.pairs.atoms import ResponsePair
 from accountant.pairs.base import DominatingPair, Parts
 from accountant.pairs.product import infinite_mass
-from accountant.pairs.response import ResponsePair
 from accountant.search import narrow
 
 # Boxes that are split in plans of Gaussian noise alone, each in closed form. What is left has the

@@ -17,7 +17,7 @@ from accountant.analyses.parts import Part, merged_parts
 from accountant.analyses.profile import Profile
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
-from accountant.pairs.response import ResponsePair
+from accountant.pairs.atoms import ResponsePair
 
 __all__ = ["optimal_delta", "optimal_delta_bounds", "optimal_epsilon", "optimal_epsilon_bounds"]
 

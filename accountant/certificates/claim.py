@@ -26,8 +26,8 @@ from accountant.mechanisms.discrete import IntegerPair
 from accountant.mechanisms.integer_laws import GaussianSumLaw, GeometricLaw
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.mechanisms.user_defined import PMFPair
+from accountant.pairs.atoms import ResponsePair
 from accountant.pairs.base import DominatingPair, Problems
-from accountant.pairs.response import ResponsePair
 from accountant.sampling.sampled_atoms import SampledAtoms
 from accountant.sampling.sampled_pairs import SampledPair
 
@@ -117,9 +117,9 @@ def _described(pair: DominatingPair, reverse: bool) -> dict[str, Any] | None:
     if isinstance(pair, IntegerPair) and pair.shift:
         law = pair.law
         if isinstance(law, GeometricLaw):
-            return {"discrete_laplace": law.scale, "sensitivity": pair.shift}
+            return {"discrete_laplace": law.spread, "sensitivity": pair.shift}
         if isinstance(law, GaussianSumLaw) and law.clients == 1:
-            return {"discrete_gaussian": law.sigma, "sensitivity": pair.shift}
+            return {"discrete_gaussian": law.spread, "sensitivity": pair.shift}
     if isinstance(pair, PMFPair) and len(pair.p) <= MOST_LISTED:
         p, q = (pair.q, pair.p) if reverse else (pair.p, pair.q)
         return {"p": list(p), "q": list(q)}

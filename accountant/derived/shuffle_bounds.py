@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
 from accountant._basics.rounding import U
+from accountant.analyses.brackets import above_crossing, below_crossing
 from accountant.bounds import Bounds
 from accountant.derived import binary_reports
 from accountant.derived.binary_reports import ReportLaw, excess, two_answers
@@ -25,6 +26,7 @@ from accountant.mechanisms.stated_guarantees import RandomizedResponse
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
 from accountant.sampling.allocation_table import Table, shared_spacing, tangent_law
+from accountant.search import narrow
 
 Randomizer = RandomizedResponse | Laplace | Gaussian
 
@@ -36,18 +38,15 @@ ROUGH = Fineness(0.006, 80, 1e-2, 200)
 TAILS = (7.0, 9.5, 13.4)
 # Deviations within which the knots of a normal loss are dense.
 DENSE = 4.0
-# Rounds of the search for an ε, which returns a guess; the answer is certified.
-STEPS = 60
-# Certificates that are tried on one side of the guess, at most.
-TRIES = 14
-# The relative step that measures a slope.
-STEP = 1e-3
-# The first relative distance from the guess at which a certificate is tried.
-CLOSE = 1e-7
-# The search stops where the logarithm of δ is this near, or the ends are, relatively.
-SURE = 1e-4
-# No ε beyond it is looked for, in nats.
-FARTHEST = 600.0
+# How close the two sides of a crossing come, relatively.
+CLOSE = 5e-7
+# The ε that are tried first, in nats.
+LADDER = tuple(1e-3 * 2.0**k for k in range(20))
+# Halvings of the interval below the first of them that costs little enough; then a crossing is
+# looked for.
+HALVINGS = 10
+# The ε that are tried where none is found, each four times as far from the guess.
+TRIES = 12
 
 
 @dataclass(frozen=True)
@@ -130,54 +129,18 @@ def others_law(randomizer: RandomizedResponse | Laplace, knots: int, *, reverse:
 def epsilon_at(
     delta: float, rough: Callable[[float], float], fine: Callable[[float], float], *, upper: bool
 ) -> float | None:
-    """Return an ε where ``fine`` is at most ``delta``, or for a lower end is above it.
+    """Return an ε where ``fine`` is at most ``delta``, or for a lower end is above it, or None.
 
-    The search goes by ``rough``; None where it finds none.
+    Where a crossing is looked for first goes by ``rough``, which need not fall everywhere.
     """
-    guess = _crossing(delta, rough)
-    if guess is None:
+    high = next((at for at in LADDER if rough(at) <= delta), None)
+    if high is None:
         return None
-    here, beside = fine(guess), rough(guess * (1.0 + STEP))
-    known = rough(guess)
-    if min(here, beside, known) > 0.0 and known > beside:
-        slope = math.log(known / beside) / STEP
-        guess *= 1.0 + min(max(math.log(here / delta) / slope, -0.5), 1.0)
-    for k in range(TRIES):
-        moved = CLOSE * 4.0**k
-        at = guess * (1.0 + moved if upper else 1.0 - moved)
-        if at <= 0.0:
-            break
-        value = fine(at)
-        if value <= delta if upper else value > delta:
-            return at
-    return None
-
-
-def _crossing(delta: float, rough: Callable[[float], float]) -> float | None:
-    """Return roughly where a falling function is ``delta``."""
-
-    def height(epsilon: float) -> float:
-        return math.log(max(rough(epsilon), 1e-300) / delta)
-
-    low, high, at = 0.0, math.inf, 1e-3
-    above, below = height(0.0), -math.inf
-    for _ in range(STEPS):
-        value = height(at)
-        if value > 0.0:
-            low, above = at, value
-        else:
-            high, below = at, value
-        if abs(value) < SURE or high - low <= SURE * low:
-            return at
-        if high == math.inf:
-            at *= 2.0
-            if at > FARTHEST:
-                return None
-        else:
-            # Regula falsi, and halves where the profile falls off.
-            part = above / (above - below) if below > -20.0 else 0.5
-            at = low + (high - low) * min(max(part, 0.05), 0.95)
-    return high if high < math.inf else None
+    guess, _ = narrow(lambda at: rough(at) <= delta, high, 0.0, HALVINGS)
+    search, side = (above_crossing, 1.0) if upper else (below_crossing, -1.0)
+    found = search(fine, delta, guess, LADDER[-1], close=CLOSE)
+    tried = (guess * (1.0 + side * CLOSE * 4.0**k) for k in range(TRIES))
+    return found or next((at for at in tried if at > 0.0 and (fine(at) <= delta) == upper), None)
 
 
 # Knots within one deviation of the loss.
@@ -225,7 +188,7 @@ class DataPair(AtomicPair):
 
     def profile(self, epsilon: float) -> Bounds:
         """Return a bound from below at any real ``epsilon``, in the better order."""
-        found = _bound(self, abs(epsilon))
+        found = _bound(self, abs(epsilon), fineness=FINE)
         if epsilon < 0.0:
             found = (math.exp(epsilon) * found - math.expm1(epsilon)) * (1.0 - 1e-15)
         return Bounds(found, found)
@@ -246,37 +209,32 @@ class DataPair(AtomicPair):
         return 0.0
 
 
-def _laws(randomizer: RandomizedResponse | Laplace) -> list[ReportLaw]:
-    return [others_law(randomizer, ROUGH.knots, reverse=way) for way in (False, True)]
+@lru_cache(maxsize=1024)
+def _bound(pair: DataPair, epsilon: float, fineness: Fineness) -> float:
+    laws = _laws(pair, fineness)
+    return max(excess(law, pair.users, epsilon, fineness, upper=False) for law in laws)
 
 
-def _rough(pair: DataPair, epsilon: float) -> float:
-    return max(
-        excess(law, pair.users, epsilon, ROUGH, upper=False) for law in _laws(pair.randomizer)
-    )
-
-
-@lru_cache(maxsize=256)
-def _bound(pair: DataPair, epsilon: float) -> float:
-    laws = [others_law(pair.randomizer, FINE.knots, reverse=way) for way in (False, True)]
-    return max(excess(law, pair.users, epsilon, FINE, upper=False) for law in laws)
+def _laws(pair: DataPair, fineness: Fineness) -> list[ReportLaw]:
+    return [others_law(pair.randomizer, fineness.knots, reverse=way) for way in (False, True)]
 
 
 @lru_cache(maxsize=256)
 def _epsilon_at(pair: DataPair, delta: float) -> float:
-    if _bound(pair, 0.0) <= delta:
+    rough, fine = (partial(_bound, pair, fineness=how) for how in (ROUGH, FINE))
+    if fine(0.0) <= delta:
         return 0.0
-    found = epsilon_at(delta, lambda at: _rough(pair, at), lambda at: _bound(pair, at), upper=False)
+    found = epsilon_at(delta, rough, fine, upper=False)
     return 0.0 if found is None else found
 
 
 def _width(pair: DataPair) -> float:
-    return max(2.5 * _rough(pair, 0.0), 1e-12)
+    return max(2.5 * _bound(pair, 0.0, fineness=ROUGH), 1e-12)
 
 
 def _heavier_first(pair: DataPair) -> list[ReportLaw]:
     """Return the laws of both orders, that with more of large losses first."""
-    laws, far = _laws(pair.randomizer), min(4.0 * _width(pair), 0.5 * pair.pure_epsilon)
+    laws, far = _laws(pair, ROUGH), min(4.0 * _width(pair), 0.5 * pair.pure_epsilon)
     tails = [excess(law, pair.users, far, ROUGH, upper=False) for law in laws]
     return laws[::-1] if tails[1] > tails[0] else laws
 

@@ -14,9 +14,9 @@ from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.laplace import Laplace
 from accountant.mechanisms.stated_guarantees import RandomizedResponse
+from accountant.pairs.atoms import ResponsePair
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.profile_pair import TwoSidedPair
-from accountant.pairs.response import ResponsePair
 from accountant.relations import REPLACE_ONE, NeighbouringRelation
 from accountant.sampling.allocation_pair import AllocationPair
 

@@ -24,7 +24,8 @@ from accountant.learn.models.base import BLOCK_ROWS, Model
 from accountant.matrix import Strategy
 from accountant.matrix.toeplitz import REACH
 from accountant.noise import Grid, SecureGenerator
-from accountant.noise.generator import LARGEST_DISCRETE_SCALE, LARGEST_EXACT, LARGEST_SCALE
+from accountant.noise.generator import LARGEST_DISCRETE_SCALE, LARGEST_SCALE
+from accountant.noise.integer_law import LARGEST_EXACT
 from accountant.search import narrow
 
 

@@ -18,7 +18,7 @@ from accountant._basics.rounding import U, up
 from accountant.checks import Argument
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
-from accountant.matrix.strategy import BufferStream, FeedbackStream, InverseStream, Participation
+from accountant.matrix.strategy import BufferStream, Participation, WindowStream
 from accountant.matrix.toeplitz import (
     REACH,
     Series,
@@ -71,9 +71,9 @@ class BandedToeplitz(ToeplitzStrategy):
         """The number of coefficients."""
         return len(self.column)
 
-    def stream(self, size: int, *, whole: bool = False) -> FeedbackStream:
+    def stream(self, size: int, *, whole: bool = False) -> WindowStream:
         """Return the stream of noise, which keeps ``bands - 1`` vectors."""
-        return FeedbackStream(self.column[1:], size, self.steps, whole=whole)
+        return WindowStream(self.column[1:], size, self.steps, whole=whole)
 
     def _column(self) -> Series:
         values = np.zeros(self.steps)
@@ -155,9 +155,9 @@ class BandedInverse(ToeplitzStrategy):
         """As many as steps, except for the identity: C itself is full."""
         return self.steps if len(self.inverse_column) > 1 else 1
 
-    def stream(self, size: int, *, whole: bool = False) -> InverseStream:
+    def stream(self, size: int, *, whole: bool = False) -> WindowStream:
         """Return the stream of noise, which keeps one vector less than the inverse has bands."""
-        return InverseStream(self.inverse_column[1:], size, self.steps, whole=whole)
+        return WindowStream(self.inverse_column[1:], size, self.steps, whole=whole, inverse=True)
 
     @cached_property
     def _series(self) -> Series:

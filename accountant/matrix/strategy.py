@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,8 @@ class NoiseStream(ABC):
     their noise hid.
     """
 
+    kept: ClassVar[str]
+
     def __init__(self, size: int, steps: int, *, whole: bool = False) -> None:
         self.size = checks.integer("size", size, 0)
         self.steps, self.whole, self.step = steps, checks.flag("whole", whole), 0
@@ -60,9 +62,9 @@ class NoiseStream(ABC):
         return noise
 
     @property
-    @abstractmethod
     def state(self) -> dict[str, FloatArray]:
-        """Copies of the arrays that the next steps need."""
+        """A copy of the vectors that the next steps need, by their name."""
+        return {self.kept: getattr(self, f"_{self.kept}").copy()}
 
     def restore(self, step: int, state: Mapping[str, FloatArray]) -> None:
         """Go on after ``step`` steps with a :attr:`state` saved then."""
@@ -87,53 +89,44 @@ class NoiseStream(ABC):
         """Take the step's noise into the state."""
 
 
-class _Window(NoiseStream):
-    """Streams that keep the last vectors in a ring: row ``step % rows`` is overwritten next."""
+class WindowStream(NoiseStream):
+    """y_t = z_t - Σ_i c_i y_{t-i}: banded strategies, in the memory of their bands.
+
+    With ``inverse`` y_t = z_t + Σ_i c_i z_{t-i}, for those with a banded inverse. The last vectors
+    are in a ring: row ``step % rows`` is overwritten next.
+    """
+
+    kept = "recent"
 
     def __init__(
-        self, factors: Sequence[float], size: int, steps: int, *, whole: bool = False
+        self,
+        factors: Sequence[float],
+        size: int,
+        steps: int,
+        *,
+        whole: bool = False,
+        inverse: bool = False,
     ) -> None:
         super().__init__(size, steps, whole=whole)
-        self._factors = np.asarray(factors, dtype=np.float64)
+        self._inverse = inverse
+        self._factors = np.asarray(factors, dtype=np.float64) * (1.0 if inverse else -1.0)
         self._recent = np.zeros((self._factors.size, size))
-
-    @property
-    def state(self) -> dict[str, FloatArray]:
-        """The vectors of the last steps."""
-        return {"recent": self._recent.copy()}
 
     def _earlier(self) -> FloatArray:
         rows = self._factors.size
         # The factor of i steps ago meets the row of i steps ago; rows not yet written are zero.
         ages = (self.step - 1 - np.arange(rows)) % rows if rows else np.arange(0)
-        return np.asarray(-(self._factors[ages] @ self._recent), dtype=np.float64)
+        return np.asarray(self._factors[ages] @ self._recent, dtype=np.float64)
 
-    def _keep(self, vector: FloatArray) -> None:
+    def _remember(self, fresh: FloatArray, noise: FloatArray) -> None:
         if self._factors.size:
-            self._recent[self.step % self._factors.size] = vector
-
-
-class FeedbackStream(_Window):
-    """y_t = z_t - Σ_i c_i y_{t-i}: banded strategies, in the memory of their bands."""
-
-    def _remember(self, fresh: FloatArray, noise: FloatArray) -> None:
-        self._keep(noise)
-
-
-class InverseStream(_Window):
-    """y_t = z_t + Σ_i h_i z_{t-i}: strategies with a banded inverse."""
-
-    def __init__(
-        self, factors: Sequence[float], size: int, steps: int, *, whole: bool = False
-    ) -> None:
-        super().__init__([-factor for factor in factors], size, steps, whole=whole)
-
-    def _remember(self, fresh: FloatArray, noise: FloatArray) -> None:
-        self._keep(fresh)
+            self._recent[self.step % self._factors.size] = fresh if self._inverse else noise
 
 
 class BufferStream(NoiseStream):
     """y_t = z_t - Σ_j ω_j s_j, and s_j becomes θ_j s_j + y_t: a vector for every buffer."""
+
+    kept = "buffers"
 
     def __init__(
         self,
@@ -149,11 +142,6 @@ class BufferStream(NoiseStream):
         self._decays = np.asarray(decays, dtype=np.float64)
         self._buffers = np.zeros((self._weights.size, size))
 
-    @property
-    def state(self) -> dict[str, FloatArray]:
-        """The buffers."""
-        return {"buffers": self._buffers.copy()}
-
     def _earlier(self) -> FloatArray:
         return np.asarray(-(self._weights @ self._buffers), dtype=np.float64)
 
@@ -165,14 +153,11 @@ class BufferStream(NoiseStream):
 class TreeStream(NoiseStream):
     """The node that ends here, minus the nodes that it takes the place of: integers stay whole."""
 
+    kept = "levels"
+
     def __init__(self, size: int, steps: int, *, whole: bool = False) -> None:
         super().__init__(size, steps, whole=whole)
         self._levels = np.zeros((steps.bit_length(), size))
-
-    @property
-    def state(self) -> dict[str, FloatArray]:
-        """The noise of the nodes of the present prefix, by level."""
-        return {"levels": self._levels.copy()}
 
     def _level(self) -> int:
         end = self.step + 1

@@ -23,8 +23,12 @@ from accountant.mechanisms.discrete import (
 from accountant.mechanisms.gaussian import GDP, Gaussian
 from accountant.mechanisms.laplace import Laplace
 from accountant.mechanisms.mixture import MixtureOfGaussians
-from accountant.mechanisms.selection import AboveThreshold, ExponentialMechanism, ReportNoisyMax
-from accountant.mechanisms.shuffling import ShuffledResponses
+from accountant.mechanisms.selection import (
+    AboveThreshold,
+    ExponentialMechanism,
+    ReportNoisyMax,
+    ShuffledResponses,
+)
 from accountant.mechanisms.sparse_histogram import SparseHistogram
 from accountant.mechanisms.stated_guarantees import (
     ApproximateDP,

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 from accountant import checks
-from accountant._basics.rounding import U, lift, times_up, up
+from accountant._basics.rounding import U, lift, up
 from accountant.checks import Argument
 from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.fields import group_factor, set_fields
+from accountant.mechanisms.fields import Stated, set_fields
 from accountant.pairs.base import DominatingPair
 from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
 
@@ -21,7 +21,7 @@ RHO = checks.FINITE_EPSILON.renamed("rho")
 
 
 @dataclass(frozen=True, repr=False, init=False)
-class ZCDP(Mechanism):
+class ZCDP(Stated):
     """Any ρ-zero-concentrated mechanism: D_α <= ρα at every order (Bun, Steinke 2016).
 
     Parameters
@@ -38,6 +38,7 @@ class ZCDP(Mechanism):
 
     theorems = ("M12", "C15")
     about = "Any ρ-zero-concentrated mechanism: D_α <= ρα at every order (Bun, Steinke 2016)."
+    power = 2
     claim = "a ρ"
 
     rho0: float = field(metadata={"argument": "rho"})
@@ -49,16 +50,6 @@ class ZCDP(Mechanism):
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the curve, which holds in both directions."""
         return (ConcentratedPair(self.rho0),)
-
-    def group(self, size: int) -> ZCDP:
-        """Return k²ρ-zCDP (Bun, Steinke 2016, Proposition 1.9)."""
-        factor = checks.integer("size", size, 1)
-        return ZCDP(times_up(self.rho0, factor * factor), relation=self.relation)
-
-    def under(self, relation: NeighbouringRelation) -> ZCDP:
-        """Carry the bound over: replacing is removing, then adding."""
-        factor = group_factor(self, checks.relation(relation))
-        return ZCDP(self.rho0 * factor * factor, relation=relation)
 
 
 @dataclass(frozen=True, repr=False, init=False)

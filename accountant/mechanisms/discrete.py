@@ -61,7 +61,7 @@ class IntegerPair(AtomicPair):
     def _nothing(self) -> Atoms | None:
         """The one atom, where nothing is told apart or all is."""
         told = 1.0 if self.infinite_mass else 0.0
-        if not (told or self.shift == 0 or self.law.is_flat):
+        if not (told or self.shift == 0 or self.law.spread == math.inf):
             return None
         mass = np.full(1, 1.0 - told)
         return Atoms(np.zeros(1), mass, mass.copy(), told, told, 0.0, 0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from accountant import checks
@@ -63,6 +63,28 @@ def group_factor(mechanism: Any, relation: NeighbouringRelation) -> int:
 def raise_unsupported(name: str, relation: NeighbouringRelation, advice: str) -> NoReturn:
     """Refuse a relation under which no theorem is known."""
     raise UnsupportedError(f"no theorem covers {name} under {relation!r}; {advice}")
+
+
+class Stated(Mechanism):
+    """A guarantee that one number states, the first field; along k neighbours it adds up k times.
+
+    Concentrated bounds grow with the ``power`` 2 of k (Dong, Roth, Su 2022, Theorem 2.14; Bun,
+    Steinke 2016, Proposition 1.9).
+    """
+
+    power: ClassVar[int] = 1
+
+    def _steps(self, count: int, relation: NeighbouringRelation) -> Self:
+        stated = getattr(self, fields(self)[0].name)  # type: ignore[arg-type]
+        return type(self)(times_up(stated, count**self.power), relation=relation)  # type: ignore[call-arg]
+
+    def group(self, size: int) -> Self:
+        """Return the guarantee for a group: that of ``size`` steps."""
+        return self._steps(checks.integer("size", size, 1), self.relation)
+
+    def under(self, relation: NeighbouringRelation) -> Self:
+        """Carry the bound over: replacing is removing, then adding."""
+        return self._steps(group_factor(self, checks.relation(relation)), relation)
 
 
 class BoundedContribution(Mechanism):

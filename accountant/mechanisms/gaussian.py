@@ -19,15 +19,13 @@ from accountant._basics.rounding import (
     lift,
     ratio_down,
     ratio_up,
-    times_up,
     up,
 )
 from accountant._core import answers as core
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.errors import PrecisionError
-from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.fields import BoundedContribution, group_factor, set_fields
+from accountant.mechanisms.fields import BoundedContribution, Stated, set_fields
 from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import GAUSSIAN, SAMPLED, DominatingPair, GaussianPart, LineLaw, Masses
 from accountant.pairs.excess import loss_of_sample_inverse
@@ -92,7 +90,7 @@ class Gaussian(SumNoise):
 
 
 @dataclass(frozen=True, repr=False, init=False)
-class GDP(Mechanism):
+class GDP(Stated):
     """Any mechanism that is μ-Gaussian differentially private.
 
     Parameters
@@ -122,15 +120,6 @@ class GDP(Mechanism):
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the Gaussian pair."""
         return (_pair(1.0, self.mu0),)
-
-    def group(self, size: int) -> GDP:
-        """Return kμ-GDP (Dong, Roth, Su 2022, Theorem 2.14)."""
-        return GDP(times_up(self.mu0, checks.integer("size", size, 1)), relation=self.relation)
-
-    def under(self, relation: NeighbouringRelation) -> GDP:
-        """Carry the bound over: replacing is removing, then adding."""
-        factor = group_factor(self, checks.relation(relation))
-        return GDP(self.mu0 * factor, relation=relation)
 
 
 def _pair(noise: float, distance: float) -> GaussianPair:
@@ -243,10 +232,7 @@ class GaussianPair(DominatingPair):
         if self.noise_multiplier == math.inf:
             return _point(edges)
         if self.add:
-            # The loss of the reversed pair is minus the loss, and its masses change places; the
-            # half-open ends of the cells carry no mass.
-            mirrored = self._remove(-edges[::-1])
-            return Masses(mirrored.q[::-1].copy(), mirrored.p[::-1].copy(), mirrored.relative_error)
+            return self._remove(-edges[::-1]).mirrored()
         return self._remove(edges)
 
     def _remove(self, edges: FloatArray) -> Masses:

@@ -9,11 +9,11 @@ from functools import lru_cache
 import numpy as np
 
 from accountant._basics.arrays import FloatArray
-from accountant._basics.rounding import U, half_square, lift, ratio_up, up
+from accountant._basics.rounding import U, half_square, ratio_up, up
 from accountant.errors import UnsupportedError
-from accountant.pairs.atoms import Atoms
+from accountant.pairs.atoms import Atoms, ResponsePair
 from accountant.pairs.base import LATTICE, LineLaw
-from accountant.pairs.excess import divergence
+from accountant.search import narrow
 
 # Atoms of a table, at most: three columns of them take 96 MB.
 MOST_ATOMS = 4_000_000
@@ -27,16 +27,15 @@ LEAST_DAMPED = 0.3
 LARGEST_LISTED = 20_000
 
 
+@dataclass(frozen=True)
 class IntegerLaw:
     """A symmetric law on the integers that falls with the modulus; subclasses say which.
 
-    What a method does not say is None, and then follows from the atoms.
+    What a method does not say is None, and then follows from the atoms. ``spread`` is infinite
+    where nothing is told apart.
     """
 
-    @property
-    def is_flat(self) -> bool:
-        """Whether the noise is infinite, so that nothing is told apart."""
-        return False
+    spread: float
 
     def tells_all(self, shift: int) -> bool:
         """Whether the noise is nearly always 0, and losses are beyond the doubles."""
@@ -69,22 +68,15 @@ class IntegerLaw:
 
 @dataclass(frozen=True)
 class GeometricLaw(IntegerLaw):
-    """The discrete Laplace law, P(x) ∝ exp(-|x|/b)."""
-
-    scale: float
-
-    @property
-    def is_flat(self) -> bool:
-        """Whether b is infinite."""
-        return self.scale == math.inf
+    """The discrete Laplace law, P(x) ∝ exp(-|x|/b), b its ``spread``."""
 
     def tells_all(self, shift: int) -> bool:
         """Whether the largest loss is beyond the doubles."""
-        return not shift / self.scale < math.inf
+        return not shift / self.spread < math.inf
 
     def atoms(self, shift: int, further: int) -> Atoms:
         """Return the integers from 0, or from -Δ, to Δ, the ends with their tails."""
-        b = self.scale
+        b = self.spread
         if not (shift < MOST_ATOMS):
             raise UnsupportedError(
                 f"the loss distribution of {self!r} on integers {shift} apart has more than"
@@ -108,22 +100,17 @@ class GeometricLaw(IntegerLaw):
 
     def lattice(self, shift: int) -> tuple[float, float] | None:
         """Return steps of 2/b from -Δ/b."""
-        return (-shift / self.scale, 2.0 / self.scale) if 2.0 / self.scale < math.inf else None
+        return (-shift / self.spread, 2.0 / self.spread) if 2.0 / self.spread < math.inf else None
 
     def pure_epsilon(self, shift: int) -> float:
         """Return Δ/b."""
-        return ratio_up(float(shift), self.scale)
+        return ratio_up(float(shift), self.spread)
 
     def divergence(self, shift: int, order: float) -> float | None:
         """Return that of the pure ε where there are too many atoms."""
         if shift < LARGEST_LISTED:
             return None
-        e = self.pure_epsilon(shift)
-        small = (order - 1.0) * e
-        if small > 600.0:
-            return up(e)
-        excess = math.expm1(small) * -math.expm1(-order * e) / (1.0 + math.exp(-e))
-        return divergence(lift(excess) * (1.0 + 64.0 * U), order)
+        return ResponsePair(self.pure_epsilon(shift)).finite_rdp(order)
 
 
 # Terms of the correction of small noises, at most; beyond, an oscillation is kept as an error.
@@ -147,23 +134,17 @@ def atoms_within_reach(deviation: float, shift: int) -> int:
 
 @dataclass(frozen=True)
 class GaussianSumLaw(IntegerLaw):
-    """The law of a sum of discrete Gaussians, P(x) ∝ exp(-x²/2σ²) each; of one, where it is one."""
+    """The law of a sum of discrete Gaussians, P(x) ∝ exp(-x²/2σ²) each; σ is its ``spread``."""
 
-    sigma: float
     clients: int = 1
 
     @property
-    def is_flat(self) -> bool:
-        """Whether σ is infinite."""
-        return self.sigma == math.inf
-
-    @property
     def _variance(self) -> float:
-        return self.sigma * self.sigma * self.clients
+        return self.spread * self.spread * self.clients
 
     def tells_all(self, shift: int) -> bool:
         """Whether σ hides nothing."""
-        return self.sigma < HIDES
+        return self.spread < HIDES
 
     def atoms(self, shift: int, further: int) -> Atoms:
         """Return one atom for every integer."""
@@ -204,31 +185,31 @@ class GaussianSumLaw(IntegerLaw):
                 f"the loss distribution of {self!r} on integers {shift} apart has more than"
                 f" {MOST_ATOMS} atoms; use discrete_gaussian_sum_of_vectors, which needs none"
             )
-        factor, error = correction(self.sigma, self.clients)
+        factor, error = correction(self.spread, self.clients)
         if not (error <= MOST_ERROR):
             raise UnsupportedError(
-                f"the law of a sum of {self.clients} discrete Gaussians of sigma = {self.sigma!r}"
+                f"the law of a sum of {self.clients} discrete Gaussians of sigma = {self.spread!r}"
                 f" is known to a factor of {1.0 + error:g} only; use a finer unit"
             )
         return factor, error
 
     def lattice(self, shift: int) -> tuple[float, float] | None:
         """Return steps of Δ/σ², of one noise."""
-        spacing = shift / self.sigma / self.sigma
+        spacing = shift / self.spread / self.spread
         offset = -0.5 * shift * spacing
         fits = self.clients == 1 and spacing > 0.0 and math.isfinite(offset)
         return (offset, spacing) if fits else None
 
     def line(self, shift: int) -> LineLaw | None:
         """Return a quotient of theta functions, of one noise where six terms of them do."""
-        if not (self.clients == 1 and shift and LEAST_DAMPED <= self.sigma < math.inf):
+        if not (self.clients == 1 and shift and LEAST_DAMPED <= self.spread < math.inf):
             return None
-        ratio = shift / self.sigma
-        return LineLaw(LATTICE, ratio * ratio, 2.0 * (math.pi * self.sigma) ** 2, float(shift))
+        ratio = shift / self.spread
+        return LineLaw(LATTICE, ratio * ratio, 2.0 * (math.pi * self.spread) ** 2, float(shift))
 
     def rho(self, shift: int) -> float:
         """Return Δ²/2σ² of one noise (Canonne, Kamath, Steinke 2020, Theorem 4)."""
-        return half_square(ratio_up(float(shift), self.sigma)) if self.clients == 1 else math.inf
+        return half_square(ratio_up(float(shift), self.spread)) if self.clients == 1 else math.inf
 
     def divergence(self, shift: int, order: float) -> float | None:
         """Return αΔ²/2σ² of one noise, exact where αΔ is an integer, or of high orders (M22)."""
@@ -308,17 +289,15 @@ BITS = 128
 
 @dataclass(frozen=True)
 class SkellamLaw(IntegerLaw):
-    """The law of the difference of two Poisson counts of equal means."""
-
-    variance: float
+    """The law of the difference of two Poisson counts of equal means, of variance ``spread``."""
 
     def atoms(self, shift: int, further: int) -> Atoms:
         """Return one atom for every integer."""
         reach = self._reach()
-        if not (self.variance <= MOST_VARIANCE and shift <= max(reach, FARTHEST)):
+        if not (self.spread <= MOST_VARIANCE and shift <= max(reach, FARTHEST)):
             raise UnsupportedError(
                 f"Skellam must have a variance of at most {MOST_VARIANCE:g} and a sensitivity"
-                f" within reach of the noise; got variance = {self.variance!r} and sensitivity"
+                f" within reach of the noise; got variance = {self.spread!r} and sensitivity"
                 f" {shift}"
             )
         log_mass, error = self._log_masses(reach + shift + further)
@@ -335,18 +314,18 @@ class SkellamLaw(IntegerLaw):
     def divergence(self, shift: int, order: float) -> float | None:
         """Return the bound by one Poisson count for high orders (Theorem M21)."""
         k, power = self._reach(), (order - 1.0) * shift
-        most = 1.0 + 2.0 * (k + shift) / self.variance  # P/Q to the power 1/Δ, k beyond the centre
+        most = 1.0 + 2.0 * (k + shift) / self.spread  # P/Q to the power 1/Δ, k beyond the centre
         # Where outcomes that are in no atom add less than e^-100 to E[e^{αL}].
         if (
-            power * (2.0 / self.variance) / most <= 0.99 * math.asinh(k / self.variance)
+            power * (2.0 / self.spread) / most <= 0.99 * math.asinh(k / self.spread)
             and power * math.log(most) + self._log_tail(float(k)) <= -101.0
         ):
             return None
-        return _poisson_rdp(0.5 * self.variance, shift, order)
+        return _poisson_rdp(0.5 * self.spread, shift, order)
 
     def _log_tail(self, k: float) -> float:
         """Bound log P{X >= k} (Chernoff)."""
-        ratio = min(k / self.variance, 1e300)
+        ratio = min(k / self.spread, 1e300)
         # √(1 + r²) - 1 without cancellation.
         return k * (ratio / (1.0 + math.hypot(1.0, ratio))) - k * math.asinh(ratio)
 
@@ -364,11 +343,11 @@ class SkellamLaw(IntegerLaw):
         (V the variance). Backwards the recursion forgets where it starts: an error at k + 1 is
         multiplied by at most r_k² < 1 up to second order. It runs in integers, in units of 2^-bits.
         """
-        small = max(0, math.ceil(-math.log2(self.variance)))
+        small = max(0, math.ceil(-math.log2(self.spread)))
         bits = BITS + 2 * small
         one = 1 << bits
-        numerator, denominator = self.variance.as_integer_ratio()
-        start = largest + 64 + math.ceil(math.sqrt(max(1600.0, 4.0 * self.variance)))
+        numerator, denominator = self.spread.as_integer_ratio()
+        start = largest + 64 + math.ceil(math.sqrt(max(1600.0, 4.0 * self.spread)))
         ratio, forgotten = one >> 1, 1.0  # the true one is in (0, 1)
         ratios = np.empty(largest)  # times 2^small, so that none is below the normal doubles
         for k in range(start, -1, -1):
@@ -400,12 +379,11 @@ def _poisson_rdp(mean: float, shift: int, order: float) -> float:
     power = (order - 1.0) * shift
     if not power < 1e300:
         return math.inf
-    low, high = -60.0, math.log(700.0)
-    for _ in range(60):  # a mere choice
-        middle = 0.5 * (low + high)
-        s = math.exp(middle)
-        low, high = (middle, high) if s * (shift + mean * math.exp(s)) < power else (low, middle)
-    s = math.exp(low)
+
+    def below(s: float) -> bool:
+        return s * (shift + mean * math.exp(s)) < power
+
+    s, _ = narrow(below, math.exp(-60.0), 700.0, 60, geometric=True)  # a mere choice
     # Logarithms one by one: the mean may be below all quotients.
     logs = shift * (math.log(power) - math.log(s) - math.log(mean) - 1.0)
     rest = (s * shift + mean * math.expm1(s)) / (order - 1.0)

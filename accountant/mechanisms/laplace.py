@@ -13,7 +13,7 @@ from accountant._basics.rounding import U, lift, ratio_up, up
 from accountant.bounds import Bounds
 from accountant.mechanisms.fields import BoundedContribution, set_fields
 from accountant.pairs.base import LAPLACE, DominatingPair, LineLaw, Masses
-from accountant.pairs.excess import exp_minus_linear
+from accountant.pairs.excess import divergence, exp_minus_linear
 from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
 
 LEAST = 1e-290  # losses below it count as 0, within the error of the loss
@@ -138,7 +138,7 @@ class ExponentialLossPair(DominatingPair):
             excess = math.fsum(
                 _power_gap(z, h, 2 * k) / math.factorial(2 * k + 1) for k in range(1, 12)
             ) / (math.sinh(h) / h)
-            return divergence_from(excess, order)
+            return divergence(up(lift(excess), 256.0), order)
         # log of the ratio, written with e^{-2z} so that nothing overflows.
         log_a = (
             (z - 0.5 * a)
@@ -202,7 +202,7 @@ class LaplacePair(ExponentialLossPair):
         if small < 600.0:
             # α·E(x) + (α-1)·E(-y) with E(x) = e^x - 1 - x: the first order cancels exactly.
             excess = order * exp_minus_linear(small) + (order - 1.0) * exp_minus_linear(-order * a)
-            return divergence_from(excess / (2.0 * order - 1.0), order)
+            return divergence(up(lift(excess / (2.0 * order - 1.0)), 256.0), order)
         log_a = (
             small
             + math.log(order / (2.0 * order - 1.0))
@@ -224,12 +224,6 @@ class LaplacePair(ExponentialLossPair):
     def inverse_profile(self, delta: float) -> Bounds | None:
         """Bracket a + 2·log(1 - δ)."""
         return self._inverse(delta)
-
-
-def divergence_from(excess: float, order: float) -> float:
-    """Return log1p(excess)/(order - 1), rounded up generously."""
-    excess = up(lift(excess), 256.0)
-    return up(lift(math.log1p(excess) / (order - 1.0)), 64.0) if excess < math.inf else math.inf
 
 
 def _over(log_moment: float, size: float, order: float) -> float:

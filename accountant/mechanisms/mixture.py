@@ -17,7 +17,7 @@ from accountant.mechanisms.fields import raise_unsupported, set_fields
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, GaussianMixture, Masses
-from accountant.pairs.mixture_curve import mixture_rdp
+from accountant.pairs.mixture_renyi import mixture_rdp
 from accountant.relations import ADD_OR_REMOVE, REPLACE_ONE, NeighbouringRelation
 
 WEIGHT = checks.STATED_DELTA.renamed("probabilities", "They are the weights of the mixture")
@@ -253,10 +253,9 @@ class MixturePair(DominatingPair):
         """Return the masses between edges, which are carried back to the noise."""
         edges = np.asarray(edges, dtype=np.float64)
         if self.add:
-            found = self._remove(-edges[::-1])
-            q = found.p[::-1].copy()
-            q[0] += self.remainder
-            return Masses(found.q[::-1].copy(), q, found.relative_error)
+            found = self._remove(-edges[::-1]).mirrored()
+            found.q[0] += self.remainder
+            return found
         found = self._remove(edges)
         found.p[-1] += self.infinite_mass
         return found

@@ -33,7 +33,7 @@ def cells(edges: FloatArray, mean: float) -> tuple[FloatArray, float]:
     mass = np.empty(edges.size + 1)
     mass[[0, -1]] = distribution(np.array([z[0], -z[-1]]))
     error = np.full(edges.size + 1, 0.0)
-    error[0], error[-1] = _tail_error(z[0]), _tail_error(z[-1])
+    error[0], error[-1] = tail_error(z[0]), tail_error(z[-1])
     if edges.size > 1:
         with np.errstate(invalid="ignore"):
             widths = np.diff(edges)
@@ -63,7 +63,7 @@ def coarse_cells(edges: FloatArray, mean: float) -> tuple[FloatArray, float]:
     mass = np.maximum(mass, 0.0)
     some = larger > TINY
     with np.errstate(divide="ignore"):
-        error = 2.0 * _tail_error(nearest[some]) * (larger[some] / mass[some])
+        error = 2.0 * tail_error(nearest[some]) * (larger[some] / mass[some])
     return mass, float(error.max(initial=0.0))
 
 
@@ -97,7 +97,7 @@ def _between(z: FloatArray, widths: FloatArray) -> tuple[FloatArray, FloatArray]
     mass[wide] = np.maximum(difference, 0.0)
     # The larger of the two exceeds the difference by at most a factor 10 on a wide cell.
     inner = np.minimum(np.abs(high), REACH)
-    error[wide] = 30.0 * _tail_error(inner)
+    error[wide] = 30.0 * tail_error(inner)
     return mass, error
 
 
@@ -111,7 +111,7 @@ def _narrow(m: FloatArray, h: FloatArray) -> tuple[FloatArray, FloatArray]:
     return _series(m, h), (64.0 + 8.0 * near * near) * U
 
 
-def _tail_error(z: FloatArray | float) -> FloatArray:
+def tail_error(z: FloatArray | float) -> FloatArray:
     """Return the relative error of ``distribution`` at z, its argument off by one rounding.
 
     `erfc` is trusted to 16u. Its argument is off by 3u (z, √½ and their product), and as

@@ -1,20 +1,25 @@
-"""Selection: exponential mechanism, noisy maximum, threshold tests."""
+"""Selection: exponential mechanism, noisy maximum, threshold tests; reports in random order."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal, TypeAlias
 
+import numpy as np
+
 from accountant import checks
+from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U, half_square, ratio_up, sum_up, times_up, up
+from accountant.errors import UnsupportedError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import BoundedContribution, set_fields
 from accountant.mechanisms.laplace import ExponentialLossPair
 from accountant.mechanisms.stated_guarantees import EpsilonGuarantee, RandomizedResponse, nothing
+from accountant.pairs.atoms import ResponsePair
 from accountant.pairs.base import DominatingPair
-from accountant.pairs.response import ResponsePair
-from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
+from accountant.pairs.profile_pair import ProfilePair
+from accountant.relations import ADD_OR_REMOVE, REPLACE_ONE, NeighbouringRelation
 
 Noise: TypeAlias = Literal["gumbel", "exponential", "laplace"]
 
@@ -195,3 +200,153 @@ class BoundedRangePair(ExponentialLossPair):
 
 def _quotient(distance: float, scale: float) -> float:
     return ratio_up(distance, scale) if distance > 0.0 else 0.0
+
+
+REACH = 1e-30  # mass of the number of clones left out on either side, added to the profile
+SLACK = 1e-10  # of the sums of tails: the library's binomial tails are good to 3e-11
+EPSILON = checks.Argument(
+    "epsilon", "a number in (0, 30]", lambda x: (x > 0.0) & (x <= 30.0), "It is in nats"
+)
+BLOCKS = 2**11  # numbers of clones looked at one by one; more are grouped
+UNSEEN = 1e-13  # mass of the largest numbers of clones, which are one group
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class ShuffledResponses(Mechanism):
+    """The multiset of reports of ``dataset_size`` users, all made by *one* ε₀-private randomiser.
+
+    Parameters
+    ----------
+    epsilon : float
+        ε₀ > 0 of the randomiser, under replacing a user's value.
+    dataset_size : int
+        The number of users, in [1, 2**30]; public.
+    k : int, optional
+        When the randomiser is k-ary randomised response; any other one when None.
+
+    Notes
+    -----
+    *Guarantee.* The clones of Feldman, McMillan, Talwar (2021, 2023), evaluated numerically, under
+    replace-one (docs/theorems_selection.md, Theorem P14). Never above ε₀.
+
+    *Assumptions.* Every user draws his report by himself, once, with the same randomiser, fixed
+    before any report. Users with randomisers of their own, each ε₀-private, are **not** covered: a
+    report may tell whose it is, and then nothing is hidden. What they have in common is ε₀ alone,
+    ``PureDP(epsilon, relation=NeighbouringRelation.REPLACE_ONE)``. Different randomisers are
+    covered if any two of all the laws a report can have are ε₀-close, whichever users and values
+    they belong to.
+    """
+
+    theorems = ("P14",)
+    about = (
+        "The multiset of reports of dataset_size users, all made by *one* ε₀-private randomiser."
+    )
+
+    epsilon0: float = field(metadata={"argument": "epsilon"})
+    _: KW_ONLY
+    dataset_size: int
+    k: int | None = None
+
+    def __init__(self, epsilon: float, *, dataset_size: int, k: int | None = None) -> None:
+        set_fields(
+            self,
+            epsilon0=checks.number(EPSILON, epsilon),
+            dataset_size=checks.integer("dataset_size", dataset_size, 1, 2**30),
+            k=None if k is None else checks.integer("k", k, 2, 2**30),
+        )
+
+    @property
+    def relation(self) -> NeighbouringRelation:
+        """One user's value is replaced."""
+        return REPLACE_ONE
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        """Return the pair, which is its own reverse."""
+        return (ProfilePair(ShuffledBounds(self.epsilon0, self.dataset_size, self.k)),)
+
+    def from_below(self) -> Mechanism:
+        """Return what releases nothing: clones bound from above only."""
+        return nothing(self.relation)
+
+
+@dataclass(frozen=True)
+class ShuffledBounds:
+    """The profile of shuffled responses, from above."""
+
+    epsilon0: float
+    n: int
+    k: int | None
+
+    def delta(self, epsilon: float) -> float:
+        """Bound the profile at ``epsilon`` >= 0."""
+        if epsilon >= self.epsilon0:
+            return 0.0
+        a = math.exp(self.epsilon0)
+        more = math.expm1(self.epsilon0)
+        found = self._clones(epsilon, 1.0, 1.0 / a, more / a)
+        if self.k is None:
+            return found
+        size = a + self.k - 1.0
+        rest = (more + (self.k - 2.0)) / size
+        return min(found, self._clones(epsilon, (a + 1.0) / size, 2.0 / size, rest))
+
+    def _clones(self, epsilon: float, weight: float, chance: float, rest: float) -> float:
+        """Bound the profile when every other user is a clone with this chance, or not with rest."""
+        others, a = self.n - 1, math.exp(self.epsilon0)
+        spread = math.sqrt(140.0 * (others * chance + 140.0)) + 140.0
+        low = max(math.floor(others * chance - spread), 0)
+        high = min(math.ceil(others * chance + spread), others)
+        clones = np.arange(low, high + 1, dtype=np.float64)
+        masses = _binomial(clones, others, chance, rest)
+        # More clones hide better: a group counts as its smallest number of them.
+        beyond = np.cumsum(masses[::-1])[::-1]
+        seen = int(np.count_nonzero(beyond > UNSEEN))
+        starts = np.arange(0, max(seen, 1), -(-clones.size // BLOCKS))
+        clones, masses = clones[starts], np.add.reduceat(masses, starts)
+        grown = math.exp(epsilon)
+        share = math.expm1(self.epsilon0 + epsilon) / math.expm1(self.epsilon0) / (1.0 + grown)
+        level = (clones + 1.0) * share
+        first = np.floor(level) + 1.0  # the first count of zeros that favours P
+        upper, lower = _tail(first - 1.0, clones), _tail(first, clones)
+        p = (a * upper + lower) / (a + 1.0)
+        q = (upper + a * lower) / (a + 1.0)
+        each = np.maximum(p - grown * q, 0.0) + SLACK * p
+        total = float(masses @ each) * (1.0 + 1e-9) + 2.0 * REACH
+        return min(weight * total, 1.0)
+
+    def rdp(self, order: float) -> float:
+        """Refuse: the atoms of the profile give the curve."""
+        raise UnsupportedError("the curve is that of the profile")
+
+    @property
+    def pure_epsilon(self) -> float:
+        """ε₀, of one response."""
+        return self.epsilon0
+
+
+def _tail(first: FloatArray, n: FloatArray) -> FloatArray:
+    """Return P(Bin(n, 1/2) >= first)."""
+    inside = (first >= 1.0) & (first <= n)
+    safe = np.where(inside, first, 1.0)
+    others = np.where(inside, n - safe + 1.0, 1.0)
+    # Loaded when needed: SciPy's functions take longer to import than all the rest.
+    from scipy import special
+
+    values = special.betainc(safe, others, 0.5)
+    return np.asarray(np.where(inside, values, np.where(first < 1.0, 1.0, 0.0)))
+
+
+def _binomial(x: FloatArray, n: int, p: float, rest: float) -> FloatArray:
+    """Return the masses of Bin(n, p), normalised over the window, which holds all but 1e-30.
+
+    By the ratios of neighbours, ``rest`` being 1 - p with all its digits: logarithms of factorials
+    would lose eight digits at a million users.
+    """
+    # At most n·rest lies off the end: less than what the window leaves out.
+    if rest <= 1e-100 or n == 0:
+        return np.asarray((x == n).astype(np.float64))
+    steps = np.log((n - x[:-1]) / (x[:-1] + 1.0) * (p / rest))
+    middle = int(np.searchsorted(-steps, 0.0))  # the ratios fall: the mode
+    up, down = np.cumsum(steps[middle:]), -np.cumsum(steps[:middle][::-1])[::-1]
+    masses = np.exp(np.concatenate([down, [0.0], up]))
+    return np.asarray(masses / masses.sum())

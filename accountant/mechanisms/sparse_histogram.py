@@ -345,16 +345,6 @@ class HistogramPair(DominatingPair):
         return up(found + self.whole.second.largest)
 
     @property
-    def rho(self) -> float:
-        """Infinite."""
-        return math.inf
-
-    @property
-    def mu(self) -> float:
-        """Infinite."""
-        return math.inf
-
-    @property
     def whole(self) -> Box:
         """What dominates all alternatives of one release."""
         whole = self.mechanism.box(self.direction, 1, self.mechanism.axes(1))

@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Self
 
 from accountant import checks
 from accountant._basics.rounding import times_up, up
 from accountant.mechanisms.base import Counted, Mechanism
-from accountant.mechanisms.fields import Wrapper, group_factor, mechanism_of, set_fields
+from accountant.mechanisms.fields import Stated, Wrapper, mechanism_of, set_fields
 from accountant.mechanisms.gaussian import Gaussian
+from accountant.pairs.atoms import ResponsePair
 from accountant.pairs.base import DominatingPair
-from accountant.pairs.response import ResponsePair
 from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
 
 
 @dataclass(frozen=True, repr=False, init=False)
-class EpsilonGuarantee(Mechanism):
+class EpsilonGuarantee(Stated):
     """A guarantee that one ε states, and that adds up along a path of neighbours.
 
     Parameters
@@ -35,16 +34,6 @@ class EpsilonGuarantee(Mechanism):
     def __init__(self, epsilon: float, *, relation: NeighbouringRelation = ADD_OR_REMOVE) -> None:
         epsilon0 = checks.number(checks.FINITE_EPSILON, epsilon)
         set_fields(self, epsilon0=epsilon0, relation=relation)
-
-    def group(self, size: int) -> Self:
-        """Return the guarantee for a group: k steps of ε each."""
-        factor = checks.integer("size", size, 1)
-        return type(self)(times_up(self.epsilon0, factor), relation=self.relation)
-
-    def under(self, relation: NeighbouringRelation) -> Self:
-        """Carry the bound over: replacing is removing, then adding."""
-        factor = group_factor(self, checks.relation(relation))
-        return type(self)(self.epsilon0 * factor, relation=relation)
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -74,7 +63,7 @@ class PureDP(EpsilonGuarantee):
 
 
 @dataclass(frozen=True, repr=False, init=False)
-class ApproximateDP(Mechanism):
+class ApproximateDP(Stated):
     """Any (ε, δ)-differentially private mechanism.
 
     Parameters
@@ -112,14 +101,6 @@ class ApproximateDP(Mechanism):
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the extremal pair, which is its own reverse."""
         return (ResponsePair(self.epsilon0, infinite=self.delta0),)
-
-    def group(self, size: int) -> ApproximateDP:
-        """Return (kε, δ(e^{kε} - 1)/(e^ε - 1)), by k steps (Theorem M9)."""
-        return self._steps(checks.integer("size", size, 1), self.relation)
-
-    def under(self, relation: NeighbouringRelation) -> ApproximateDP:
-        """Carry the bound over: replacing is removing, then adding."""
-        return self._steps(group_factor(self, checks.relation(relation)), relation)
 
     def _steps(self, size: int, relation: NeighbouringRelation) -> ApproximateDP:
         if size == 1:

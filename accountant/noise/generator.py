@@ -8,13 +8,14 @@ numbers drawn before.
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import secrets
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from decimal import Context, Decimal
 from fractions import Fraction
+from functools import cache
 from typing import NoReturn
 
 import numpy as np
@@ -23,7 +24,6 @@ from numpy.typing import NDArray
 from accountant import checks
 from accountant._core import training
 from accountant.errors import ArgumentTypeError, DomainError
-from accountant.noise.tail import nearest_integer
 
 CHUNK = 2**17  # words drawn at a time for Bernoulli trials: 1 MiB
 PIECE = 2**14  # words turned into noise at a time: they stay in the cache
@@ -59,6 +59,94 @@ GRID_SCALE = checks.Argument(
     "Choose a coarser grid",
 )
 LARGEST_DISCRETE_SCALE = 2**20
+
+
+# Thirty digits more than the error claimed: the series below has a few hundred terms.
+CONTEXT = Context(prec=150, Emin=-(10**6), Emax=10**6)
+ERROR = Fraction(1, 10**100)
+
+
+def tail_probability(x: Fraction) -> Fraction:
+    """Return P{Z > x} for 0 <= x <= 40, with absolute error at most 1e-100.
+
+    Notes
+    -----
+    *Algorithm.* 1/2 - φ(x) Σ x^{2k+1} / (1·3···(2k+1)), a sum of positive terms.
+    """
+    at = CONTEXT.divide(Decimal(x.numerator), Decimal(x.denominator))
+    square = CONTEXT.multiply(at, at)
+    term = total = at
+    k = 1
+    while term > Decimal("1e-130"):
+        k += 2
+        term = CONTEXT.divide(CONTEXT.multiply(term, square), Decimal(k))
+        total = CONTEXT.add(total, term)
+    density = CONTEXT.divide(
+        CONTEXT.exp(CONTEXT.divide(square, Decimal(-2))), CONTEXT.sqrt(_two_pi())
+    )
+    return Fraction(1, 2) - Fraction(CONTEXT.multiply(density, total))
+
+
+@cache
+def _two_pi() -> Decimal:
+    """Return 2π by Machin's formula, in integers scaled by 10¹⁶⁰."""
+    unit = 10**160
+
+    def arctan_of_inverse(n: int) -> int:
+        power = total = unit // n
+        k, sign = 1, 1
+        while power:
+            power //= n * n
+            k += 2
+            sign = -sign
+            total += sign * (power // k)
+        return total
+
+    quarter = 4 * arctan_of_inverse(5) - arctan_of_inverse(239)
+    return CONTEXT.divide(Decimal(8 * quarter), Decimal(unit))
+
+
+def nearest_integer(word: int, scale: float, more: Callable[[], int]) -> float:
+    """Return the integer nearest to ``scale · Z`` for the Z that ``word`` begins.
+
+    Parameters
+    ----------
+    word : int
+        64 bits: the lowest is the sign, the other 63 the leading bits of the tail probability of
+        ``|Z|``, in (0, 1/2).
+    scale : float
+        As in :meth:`accountant.noise.SecureGenerator.rounded_normal`.
+    more : callable
+        Returns 64 further random bits.
+    """
+    bits, length = word >> 1, 64
+
+    def extend() -> None:
+        nonlocal bits, length
+        bits, length = (bits << 64) | more(), length + 64
+
+    def inside(boundary: Fraction) -> bool:
+        """Tell whether |Z| < boundary, that is, the tail probability is above the boundary's."""
+        threshold = tail_probability(boundary)
+        while True:
+            if Fraction(bits, 2**length) > threshold + ERROR:
+                return True
+            if Fraction(bits + 1, 2**length) < threshold - ERROR:
+                return False
+            extend()
+
+    extend()
+    while bits == 0:
+        extend()
+    exact = Fraction(scale)
+    half = Fraction(1, 2)
+    start = training.normal_tail_quantile(float(Fraction(2 * bits + 1, 2 ** (length + 1))))
+    j = round(start * scale)
+    while not inside((j + half) / exact):
+        j += 1
+    while j > 0 and inside((j - half) / exact):
+        j -= 1
+    return float(-j if word & 1 else j)
 
 
 class SecureGenerator:
@@ -293,73 +381,3 @@ class SecureGenerator:
 
     def __repr__(self) -> str:
         return "SecureGenerator(seed=…)" if self.seeded else "SecureGenerator()"
-
-
-LARGEST_EXACT = 2.0**52
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The multiples of ``step``, a power of two, and the noise that is added on them.
-
-    Attributes
-    ----------
-    step : float
-        A power of two, so that dividing and multiplying by it is exact.
-
-    Notes
-    -----
-    *Guarantee.* :meth:`release_gaussian` is a function of ``round(value) + N(0, sd²)``, the
-    Gaussian mechanism on the rounded value: post-processing, so that every account of the
-    continuous Gaussian mechanism applies, at the sensitivity of the *rounded* value. No float
-    rounding of value or noise is outside it (docs/theorems_training.md, Theorem T5).
-
-    Examples
-    --------
-    >>> Grid.at_most(0.3).step
-    0.25
-    """
-
-    step: float
-
-    def __post_init__(self) -> None:
-        if not (self.step > 0.0 and math.isfinite(self.step)) or math.frexp(self.step)[0] != 0.5:
-            raise DomainError(f"step must be a power of two; got {self.step!r}")
-
-    @classmethod
-    def at_most(cls, step: float) -> Grid:
-        """Return the coarsest grid whose step is at most ``step``."""
-        if not (step >= 2.0**-1000 and math.isfinite(step)):
-            raise DomainError(f"step must be in [2**-1000, inf); got {step!r}")
-        return cls(math.ldexp(0.5, math.frexp(step)[1]))
-
-    def require_range(self, largest: float) -> None:
-        """Refuse a grid on which values up to ``largest`` would not be exact float64 multiples."""
-        if not (largest / self.step <= LARGEST_EXACT):
-            raise DomainError(
-                f"values up to {largest:g} do not fit the grid of step {self.step:g} exactly;"
-                " use a smaller batch or more noise"
-            )
-
-    def round(self, value: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return ``value / step`` rounded to integers, as float64."""
-        scaled = value * (1.0 / self.step)
-        return np.rint(scaled, out=scaled)
-
-    def release_gaussian(
-        self, value: NDArray[np.float64], standard_deviation: float, generator: SecureGenerator
-    ) -> NDArray[np.float64]:
-        """Return ``value`` on the grid plus Gaussian noise rounded to the grid."""
-        released = self.round(value)
-        released += generator.rounded_normal(value.size, standard_deviation / self.step)
-        released *= self.step
-        return released
-
-    def release_discrete_gaussian(
-        self, value: NDArray[np.float64], scale: int, generator: SecureGenerator
-    ) -> NDArray[np.float64]:
-        """Return ``value`` on the grid plus discrete Gaussian noise of ``scale`` steps."""
-        released = self.round(value)
-        released += generator.discrete_gaussian(value.size, scale)
-        released *= self.step
-        return released

@@ -1,12 +1,12 @@
-"""Discrete pairs: the masses of finitely many losses, and the bounds that follow from them."""
+"""Discrete pairs: the masses of finitely many losses, as those of randomised response."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
 from collections import OrderedDict
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class AtomicPair(DominatingPair):
         own: dict[str, Atoms] = self.__dict__
         if "_few" in own:
             return own["_few"]
-        table = _remembered(self).table
+        table = _remembered(self)
         if table.loss.size <= FEW:
             own["_few"] = table
         return table
@@ -134,21 +134,6 @@ class AtomicPair(DominatingPair):
 
     def finite_rdp(self, order: float) -> float:
         """Return the divergence of the finite losses, rounded up."""
-        few = self._table.loss.size <= FEW
-        return self._divergence(order) if few else self._remembered_divergence(order)
-
-    @to_nearest
-    def _remembered_divergence(self, order: float) -> float:
-        known = _remembered(self).divergences
-        found = known.get(order)
-        if found is None:
-            found = self._divergence(order)
-            if len(known) >= MOST_ORDERS:
-                known.clear()
-            known[order] = found
-        return found
-
-    def _divergence(self, order: float) -> float:
         table = self._table
         # A - 1 = Σ q·(e^{αL} - 1 - α(e^L - 1)) + (α - 1)·Q{-∞} - α·P{∞}: positive terms, but for
         # the last (Theorem M12). Losses are taken at their largest within the error they carry.
@@ -180,6 +165,69 @@ class AtomicPair(DominatingPair):
     def profile(self, epsilon: float) -> Bounds:
         """Bracket H(ε) by a sum over the atoms above ε."""
         return profile_of_losses(self._table, epsilon)
+
+
+@dataclass(frozen=True)
+class ResponsePair(AtomicPair):
+    """Losses ε, 0 and -ε, and an infinite one.
+
+    Parameters
+    ----------
+    bound : float
+        ε >= 0.
+    others : int
+        Number of outcomes of loss 0 beside the two of loss ±ε.
+    infinite : float
+        Mass of the infinite losses, in [0, 1].
+    """
+
+    bound: float
+    others: int = 0
+    infinite: float = 0.0
+
+    def atoms(self) -> Atoms:
+        """Return three atoms at most."""
+        if self.bound == math.inf:  # a quotient beyond the doubles: its losses dominate it
+            return ResponsePair(0.0, self.others, 1.0).atoms()
+        e, k = self.bound, float(self.others)
+        down = math.exp(-e)
+        most = (1.0 - self.infinite) / (1.0 + down + k * down)
+        # A mass that underflows is below 1e-300, which `Masses` allows to ignore.
+        masses, loss = [down * most, most], [-e, e]
+        if self.others:
+            masses.insert(1, k * down * most)
+            loss.insert(1, 0.0)
+        p, q = np.array(masses), np.array(masses[::-1])
+        return Atoms(np.array(loss), p, q, self.infinite, self.infinite, 32.0 * U, 0.0)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """From -ε to ε, exactly."""
+        return (-self.bound, self.bound) if self.bound < math.inf else (0.0, 0.0)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """The ε, where no loss is infinite."""
+        return math.inf if self.infinite > 0.0 else self.bound
+
+    @property
+    def infinite_mass(self) -> float:
+        """As given, exactly."""
+        return self.infinite if self.bound < math.inf else 1.0
+
+    @property
+    def line(self) -> LineLaw | None:
+        """The atoms; two of opposite losses alone have a transform whose powers have all digits."""
+        found = super().line
+        if found is None or self.others or self.infinite or not self.bound > 0.0:
+            return found
+        return found._replace(spread=self.bound)
+
+    @property
+    def lattice(self) -> tuple[float, float] | None:
+        """Multiples of ε, or of 2ε when 0 is not among them."""
+        spacing = self.bound if self.others else 2.0 * self.bound
+        return (-self.bound, spacing) if 0.0 < spacing < math.inf else None
 
 
 def _spaced(losses: FloatArray) -> tuple[float, float] | None:
@@ -233,34 +281,25 @@ def _seen(masses: FloatArray) -> FloatArray:
     return np.where(masses < 1e-290, masses + TINY, masses)
 
 
-class _Known(NamedTuple):
-    """The atoms of a pair, and its divergences at the orders that were asked for."""
-
-    table: Atoms
-    divergences: dict[float, float]
-
-
 # Losses that one node of a line sums up, at most (it affects speed alone).
 MOST_ON_A_LINE = 64
 # A table with more atoms than this is shared by equal pairs; a smaller one is kept by its pair.
-# This and the next four affect speed and memory alone.
+# This and the next two affect speed and memory alone.
 FEW = 256
 # Shared tables that are kept, in the order of their last use.
 MOST_TABLES = 512
 # Bytes of all shared tables together, or of one larger table.
 MOST_BYTES = 64 * 2**20
-# Divergences that are kept with a table.
-MOST_ORDERS = 512
 # Losses up to which a common spacing is looked for.
 FEW_SPACED = 64
 # Steps of a common spacing that the losses may span.
 MOST_STEPS = 1024
-_tables: OrderedDict[AtomicPair, _Known] = OrderedDict()
+_tables: OrderedDict[AtomicPair, Atoms] = OrderedDict()
 _lock = ModuleLock()
 
 
 @to_nearest
-def _remembered(pair: AtomicPair) -> _Known:
+def _remembered(pair: AtomicPair) -> Atoms:
     """Return the atoms of a pair; many are computed again only when the cache has evicted them."""
     if _tables:
         with _lock:
@@ -270,15 +309,14 @@ def _remembered(pair: AtomicPair) -> _Known:
     table = pair.atoms()
     for column in (table.loss, table.p, table.q):
         column.flags.writeable = False
-    known = _Known(table, {})
     if table.loss.size <= FEW:
-        return known
+        return table
     with _lock:
-        _tables[pair] = known
-        total = sum(_bytes(each.table) for each in _tables.values())
+        _tables[pair] = table
+        total = sum(map(_bytes, _tables.values()))
         while len(_tables) > 1 and (total > MOST_BYTES or len(_tables) > MOST_TABLES):
-            total -= _bytes(_tables.popitem(last=False)[1].table)
-    return known
+            total -= _bytes(_tables.popitem(last=False)[1])
+    return table
 
 
 def _bytes(table: Atoms) -> int:

@@ -93,6 +93,13 @@ class Masses(NamedTuple):
     q: FloatArray
     relative_error: float
 
+    def mirrored(self) -> Masses:
+        """Return those of the reversed pair, of loss -L, between the edges of opposite sign.
+
+        The half-open ends of cells change sides, which no bound on a cell minds.
+        """
+        return Masses(self.q[::-1].copy(), self.p[::-1].copy(), self.relative_error)
+
 
 class Atoms(NamedTuple):
     """The losses that carry mass, in increasing order, and their masses.
@@ -310,14 +317,21 @@ class DominatingPair:
         return up(lift(math.tanh(0.5 * pure)))
 
     @property
+    def unhidden(self) -> DominatingPair | None:
+        """The pair without a coin that is not seen: its ρ and its μ are no smaller (Theorem M6)."""
+        return None
+
+    @property
     def rho(self) -> float:
         """The least ρ known with D_α ≤ ρα at every order; infinite when none is known."""
-        return rho_of_pure(self.pure_epsilon)
+        own = rho_of_pure(self.pure_epsilon)
+        return own if self.unhidden is None else min(own, self.unhidden.rho)
 
     @property
     def mu(self) -> float:
         """A μ such that N(μ, 1) against N(0, 1) dominates; infinite when none is known."""
-        return mu_of_pure(self.pure_epsilon)
+        own = mu_of_pure(self.pure_epsilon)
+        return own if self.unhidden is None else min(own, self.unhidden.mu)
 
     def masses(self, edges: FloatArray) -> Masses:
         """Return the masses of the cells between increasing ``edges`` of the loss."""
@@ -373,14 +387,9 @@ def mu_of_pure(epsilon: float) -> float:
     low, high = 2.0 * half, 4.0 * math.sqrt(math.log(4.0) + epsilon) + 1.0
 
     def enough(rank: int) -> bool:
-        return _reaches(DOUBLES.value(rank), target, half)
+        root = DOUBLES.value(rank) / math.sqrt(8.0)
+        if half < 0.25:
+            return 0.5 * math.erf(root) * (1.0 - 1e-14) >= half
+        return 0.5 * math.erfc(root) * (1.0 + 1e-12) <= target
 
     return DOUBLES.value(bisect(enough, DOUBLES.rank(high), DOUBLES.rank(low)))
-
-
-def _reaches(mu: float, target: float, half: float) -> bool:
-    """Tell whether Φ(-μ/2) ≤ target, with a margin for the errors of the library functions."""
-    root = mu / math.sqrt(8.0)
-    if half < 0.25:
-        return 0.5 * math.erf(root) * (1.0 - 1e-14) >= half
-    return 0.5 * math.erfc(root) * (1.0 + 1e-12) <= target

@@ -9,13 +9,15 @@ log A(1 - α)/(α - 1) the reverse. Both σ and the shifts are in units of a pow
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from accountant._basics.arrays import FloatArray
-from accountant._basics.rounding import TINY, U
+from accountant._basics.rounding import TINY, U, up
 from accountant.errors import DomainError
+from accountant.pairs.base import GaussianMixture
 from accountant.pairs.excess import exps_minus_linear
 
 # What one call of a function of NumPy is trusted to, with a reserve: tests/test_intervals.py.
@@ -29,6 +31,11 @@ DIGITS = 36.0
 LARGE = 0.5
 # A sum takes at most this many exponentials, some 0.1 s; beyond, the closed forms answer.
 MOST_WORK = 2_000_000
+# The weight of no shift is what the others leave, if that is more.
+LEAST_REST = 1e-9
+# The least weight that is summed, and the largest relative error of weights.
+LEAST_WEIGHT = 2e-280
+MOST_ERROR = 9e-7
 # Orders, and shifts and noise relative to each other, for which nothing overflows on the way.
 MOST_ORDER = 1e140
 RANGE = 1e60
@@ -46,6 +53,62 @@ class Mixture(NamedTuple):
     weights: FloatArray
     first_error: float
     weight_error: float
+
+
+@lru_cache(maxsize=1024)
+def mixture_rdp(part: GaussianMixture, order: float) -> float:
+    """Return an upper bound on D_order of the pair; infinite where none is known.
+
+    Parameters
+    ----------
+    part : GaussianMixture
+        The pair (P, Q), or its reverse. Without ``remainder``; what it stands for is infinite loss
+        in P against Q, and left out.
+    order : float
+        > 1.
+
+    Notes
+    -----
+    *Guarantee.* Theorems D8(a) and D20: weights and shifts are rounded up, the quadrature's error
+    and all round-off are inside. About 1e-12 above the divergence where the sum is computed.
+    """
+    law = _law(part)
+    if law is None:
+        return math.inf
+    try:
+        upper = divergence_upper(law[0], order, reverse=part.add)
+    except DomainError:
+        return math.inf
+    return up(upper + law[1], 2.0) if part.add and law[1] else upper
+
+
+@lru_cache(maxsize=64)
+def _law(part: GaussianMixture) -> tuple[Mixture, float] | None:
+    """Return a law at least as far from Q, and what unlisted weight adds in the reversed pair."""
+    wide = part.weight_error + 4.0 * U if part.weight_error or part.remainder else 0.0
+    slip = part.shift_error + 2.0 * U if part.shift_error else 0.0
+    shifts = [shift * (1.0 + slip) for shift in part.shifts]
+    weights = [max(weight * (1.0 + wide), LEAST_WEIGHT) for weight in part.weights]
+    rest = math.fsum([1.0, *(-weight for weight in weights)])
+    if rest > LEAST_REST:
+        # The rest is the weight of no shift, with what is not listed.
+        shifts, weights = [0.0, *shifts], [rest, *weights]
+        first_error, error, base = 2.0 * U, 0.0, rest
+    elif part.no_shift > LEAST_WEIGHT:
+        base = max(part.no_shift, *part.weights)
+        error = first_error = wide + 4.0 * U + 1.01 * part.remainder / base
+        shifts, weights = [0.0, *shifts], [part.no_shift, *part.weights]
+    else:
+        # No weight is left for no shift; what may be is moved to the least one (Theorem D8).
+        weights, base = list(part.weights), part.weights[0]
+        error = wide + 4.0 * U
+        doubt = max(math.fsum([1.0, *(-weight * (1.0 - error) for weight in weights)]), 0.0)
+        first_error = error + 1.01 * doubt / base
+    if not (max(first_error, error) <= MOST_ERROR and part.remainder <= 1e-3 * base):
+        return None
+    unlisted = up(part.remainder / (base - part.remainder))
+    columns = np.array(shifts), np.array(weights)
+    return Mixture(part.noise_multiplier, *columns, first_error, error), unlisted
 
 
 def divergence_upper(mixture: Mixture, order: float, *, reverse: bool) -> float:

@@ -19,9 +19,8 @@ import numpy as np
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
 from accountant.errors import UnsupportedError
-from accountant.pairs.atoms import AtomicPair, Atoms
+from accountant.pairs.atoms import AtomicPair, Atoms, ResponsePair
 from accountant.pairs.base import DominatingPair
-from accountant.pairs.response import ResponsePair
 
 # Abscissa, ordinate, and the loss whose exponential the abscissa is.
 Point: TypeAlias = tuple[Fraction, Fraction, float]

@@ -27,6 +27,7 @@ from accountant.mechanisms.stated_guarantees import DominatedBy
 from accountant.relations import ADD_OR_REMOVE, ZERO_OUT, NeighbouringRelation
 from accountant.sampling.random_allocation import Allocated
 from accountant.sampling.sampler import Indices, Sampler, Seed, WorstCaseInstance, generator
+from accountant.search import narrow
 
 # Cells of the own log-ratio's normal score: more make the bound hardly narrower.
 _CELLS = 16_384
@@ -34,6 +35,8 @@ _CELLS = 16_384
 _REACH = 13.0
 # Powers of Markov's inequality that are tried; all of them are valid.
 _POWERS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
+# Halvings in the searches for both ends; every ε that they try is certified by itself.
+_ROUNDS = 24
 # The largest exponent whose exponential is a double, with a margin.
 _LARGEST = 600.0
 # The largest ε: the square of its exponential is a double, and below what is cut.
@@ -102,16 +105,11 @@ def _given(circle: Circle, epsilon: float, *, more: bool) -> float:
 
 def conditional_epsilon(circle: Circle, delta: float, high: float) -> float:
     """Bound ε(delta) of removing a record; ``high`` where nothing below it is certified."""
-    low = 0.0
     if not conditional_delta(circle, high) <= delta:
         return high
-    while high - low > 1e-5 * high:
-        middle = 0.5 * (low + high)
-        if conditional_delta(circle, middle) <= delta:
-            high = middle
-        else:
-            low = middle
-    return high
+    return narrow(
+        lambda at: conditional_delta(circle, at) <= delta, high, 0.0, _ROUNDS, width=1e-5 * high
+    )[0]
 
 
 def _touch(own: FloatArray, gamma: float, power: float) -> FloatArray:
@@ -156,8 +154,6 @@ def _norm(circle: Circle, more: bool, x: FloatArray, power: float) -> FloatArray
 
 
 _RELATIONS = (ADD_OR_REMOVE, ZERO_OUT)
-# Halvings in the search for the lower end; every ε that it tries is certified by itself.
-_ROUNDS = 24
 
 
 class _Reached(NamedTuple):
@@ -349,9 +345,6 @@ def _epsilon(each: _Reached, noise: float, delta: float, low: float, high: float
     """Return an ε at which a reached pair has more than ``delta``."""
     if not each.delta(noise, low) > delta:
         return 0.0
-    for _ in range(_ROUNDS):
-        if high - low < 1e-4 * high:
-            break
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if each.delta(noise, middle) > delta else (low, middle)
-    return low
+    return narrow(lambda at: each.delta(noise, at) > delta, low, high, _ROUNDS, width=1e-4 * high)[
+        0
+    ]

@@ -11,15 +11,15 @@ import numpy as np
 
 from accountant import checks
 from accountant._basics.arrays import FloatArray
-from accountant._basics.rounding import U, lift, up
+from accountant._basics.rounding import TINY, U, lift, up
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.normal_masses import distribution, tail_error
 from accountant.mechanisms.stated_guarantees import DominatedBy
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
 from accountant.relations import ADD_OR_REMOVE, ZERO_OUT, NeighbouringRelation
-from accountant.sampling.lognormal import normal_tail
 from accountant.sampling.random_allocation import Allocated
 from accountant.sampling.sampler import (
     EpochSampler,
@@ -257,13 +257,9 @@ class _LargestBatchPair(AtomicPair):
 
 def _cells(edges: FloatArray, shift: float, steps: int) -> tuple[FloatArray, FloatArray]:
     """Return the masses of cells of max(N(shift, 1), steps - 1 times N(0, 1)), and their errors."""
-    own, own_error = normal_tail(edges - shift)
-    other, other_error = normal_tail(edges)
-    log_below = _log_complement(own) + (steps - 1) * _log_complement(other)
-    # The error of log F: those of the tails over one minus the tail, and of the logarithms.
-    error = own_error / _complement(own, edges - shift)
-    error += (steps - 1) * other_error / _complement(other, edges)
-    error += 32.0 * U * np.abs(log_below)
+    (own, own_error), (other, other_error) = _log_below(edges - shift), _log_below(edges)
+    log_below = own + (steps - 1) * other
+    error = own_error + (steps - 1) * other_error + 32.0 * U * np.abs(log_below)
     below = np.exp(log_below)
     above = -np.expm1(log_below)
     below_error = (error + 16.0 * U) * below
@@ -278,12 +274,9 @@ def _cells(edges: FloatArray, shift: float, steps: int) -> tuple[FloatArray, Flo
     return masses, relative
 
 
-def _log_complement(tail: FloatArray) -> FloatArray:
-    return np.log1p(-np.minimum(tail, 1.0 - U))
-
-
-def _complement(tail: FloatArray, score: FloatArray) -> FloatArray:
-    # Φ(score); where the tail is near one its difference from one is useless, and the cell is lost.
-    below = np.array([0.5 * math.erfc(-x / math.sqrt(2.0)) for x in score.tolist()])
-    found: FloatArray = np.maximum(np.minimum(below, 1.0 - tail + 1e-300), 1e-300)
-    return found
+def _log_below(z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return log Φ(z) and its absolute error, from the smaller of Φ(z) and 1 - Φ(z)."""
+    below, above = distribution(z), distribution(-z)
+    right = above < 0.5
+    log = np.where(right, np.log1p(-np.minimum(above, 0.5)), np.log(np.maximum(below, TINY)))
+    return log, tail_error(z) * np.where(right, above / below, 1.0)

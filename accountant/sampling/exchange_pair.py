@@ -15,7 +15,7 @@ from accountant.mechanisms.gaussian import Gaussian, GaussianPair
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.atoms import AtomicPair, Atoms
-from accountant.pairs.base import DominatingPair, Masses, mu_of_pure, rho_of_pure
+from accountant.pairs.base import DominatingPair, Masses
 from accountant.pairs.excess import chord_excess, divergence, loss_of_sample, loss_of_sample_inverse
 from accountant.pairs.product import BlendPair
 from accountant.relations import REPLACE_ONE
@@ -243,19 +243,14 @@ class ExchangedAtoms(AtomicPair):
         return True
 
     @property
+    def unhidden(self) -> DominatingPair:
+        """The pair of the noise without sampling."""
+        return self.plain
+
+    @property
     def variation(self) -> float:
         """Only a record that was drawn is seen."""
         return product_up(self.q, self.plain.variation)
-
-    @property
-    def rho(self) -> float:
-        """No more than without sampling: the coin may be revealed."""
-        return min(self.plain.rho, super().rho)
-
-    @property
-    def mu(self) -> float:
-        """No more than without sampling."""
-        return min(self.plain.mu, super().mu)
 
     def finite_rdp(self, order: float) -> float:
         """Return the divergence, rounded up; where there are outcomes beyond the atoms, a bound.
@@ -317,19 +312,14 @@ class ExchangedLaplace(DominatingPair):
         return up(2.0 * self._one.loss_error + 64.0 * U * (self._one.reach + self.support[1]))
 
     @property
+    def unhidden(self) -> DominatingPair:
+        """The pair of the noise without sampling."""
+        return self.plain
+
+    @property
     def variation(self) -> float:
         """Only a record that was drawn is seen."""
         return product_up(self.q, float(self.plain.profile(0.0).upper))
-
-    @property
-    def rho(self) -> float:
-        """No more than without sampling, and that of the largest loss."""
-        return min(self.plain.rho, rho_of_pure(self.pure_epsilon))
-
-    @property
-    def mu(self) -> float:
-        """No more than without sampling, and that of the largest loss."""
-        return min(self.plain.mu, mu_of_pure(self.pure_epsilon))
 
     def masses(self, edges: FloatArray) -> Masses:
         """Return the masses right of 0, and left of it their reflection."""

@@ -17,8 +17,8 @@ from accountant.mechanisms.base import Mechanism, Selection
 from accountant.mechanisms.fields import set_fields
 from accountant.mechanisms.mixture import repeated_draws
 from accountant.mechanisms.stated_guarantees import OnePair
+from accountant.pairs.atoms import ResponsePair
 from accountant.pairs.base import DominatingPair
-from accountant.pairs.response import ResponsePair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling import sampler as drawing
 from accountant.sampling.poisson import poisson_gaussian

@@ -203,17 +203,12 @@ class SampledAtoms(AtomicPair):
         return curve_of_sample(self.inner, self.reverse, self.q, self.add, order)
 
     @property
+    def unhidden(self) -> DominatingPair:
+        """The inner pair."""
+        return self.inner
+
+    @property
     def variation(self) -> float:
         """Only a record that was used is seen."""
         inner = self.inner.variation
         return up(lift(self.q * inner), 2.0) if inner > 0.0 else 0.0
-
-    @property
-    def rho(self) -> float:
-        """No more than that of the inner pair (Theorem M6)."""
-        return min(self.inner.rho, super().rho)
-
-    @property
-    def mu(self) -> float:
-        """No more than that of the inner pair (Theorem M6)."""
-        return min(self.inner.mu, super().mu)

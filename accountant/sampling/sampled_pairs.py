@@ -18,8 +18,6 @@ from accountant.pairs.base import (
     Masses,
     has_pld,
     has_rdp,
-    mu_of_pure,
-    rho_of_pure,
 )
 from accountant.pairs.excess import (
     chord_excess,
@@ -29,7 +27,7 @@ from accountant.pairs.excess import (
     loss_of_sample_inverse,
     loss_of_the_rest,
 )
-from accountant.pairs.mixture_curve import mixture_rdp
+from accountant.pairs.mixture_renyi import mixture_rdp
 from accountant.sampling.sampled_atoms import SampledAtoms, curve_of_sample
 
 # Cells of the chords of a Rényi divergence: fewer make it larger.
@@ -97,22 +95,17 @@ class SampledCurve(DominatingPair):
         return up(lift(self.q * inner), 2.0) if inner > 0.0 else 0.0
 
     @property
+    def unhidden(self) -> DominatingPair:
+        """The inner pair."""
+        return self.inner
+
+    @property
     def pure_epsilon(self) -> float:
         """log(1 + q(e^ε - 1)) for the inner ε: the largest loss of either direction (M6)."""
         inner = self.inner.pure_epsilon
         if not 0.0 < inner < 700.0:
             return inner
         return min(up(math.log1p(up(lift(self.q * math.expm1(inner)), 16.0)), 16.0), inner)
-
-    @property
-    def rho(self) -> float:
-        """That of the inner pair: mixing does not raise a divergence (Theorem M6)."""
-        return self.inner.rho
-
-    @property
-    def mu(self) -> float:
-        """That of the inner pair: sampling is a restriction of what is released."""
-        return self.inner.mu
 
     def rdp(self, order: float) -> float:
         """Return the divergence, rounded up; infinite when there is mass at infinity."""
@@ -230,16 +223,6 @@ class SampledPair(SampledCurve):
         if not (math.isfinite(low) and math.isfinite(high)):
             return curve
         return min(curve, divergence_of_masses(self, order))
-
-    @property
-    def rho(self) -> float:
-        """That of the inner pair, or of the pure ε that sampling leaves."""
-        return min(self.inner.rho, rho_of_pure(self.pure_epsilon))
-
-    @property
-    def mu(self) -> float:
-        """That of the inner pair, or of the pure ε that sampling leaves."""
-        return min(self.inner.mu, mu_of_pure(self.pure_epsilon))
 
 
 @dataclass(frozen=True)

@@ -61,11 +61,6 @@ class DoubtfulGaussian(DominatingPair):
         return -math.log1p(-self.doubt)
 
     @property
-    def support(self) -> tuple[float, float]:
-        """No bound."""
-        return -math.inf, math.inf
-
-    @property
     def infinite_mass(self) -> float:
         """The doubt, where its law comes first."""
         return self.doubt if self.add else 0.0
@@ -79,11 +74,7 @@ class DoubtfulGaussian(DominatingPair):
         """Return the masses between edges."""
         edges = np.asarray(edges, dtype=np.float64)
         if self.add:
-            mirrored = self._remove(-edges[::-1])
-            return Masses(mirrored.q[::-1].copy(), mirrored.p[::-1].copy(), mirrored.relative_error)
-        return self._remove(edges)
-
-    def _remove(self, edges: FloatArray) -> Masses:
+            return replace(self, add=False).masses(-edges[::-1]).mirrored()
         p, q, error = self._plain.masses(edges - self._raised)
         q = (1.0 - self.doubt) * q
         q[0] += self.doubt
@@ -94,24 +85,17 @@ class DoubtfulGaussian(DominatingPair):
 class OverflowPair(SampledPair):
     """A Poisson sample of :class:`DoubtfulGaussian`: a step in which others may fill the batch."""
 
+    inner: DoubtfulGaussian
+
     @property
     def mu(self) -> float:
         """That of a step in which the record displaces another (Theorem S13)."""
-        return up(2.0 * ratio_up(1.0, self._noise), 2.0)
+        return up(2.0 * ratio_up(1.0, self.inner.noise_multiplier), 2.0)
 
     @property
     def rho(self) -> float:
         """That of a step in which the record displaces another."""
         return half_square(self.mu)
-
-    @property
-    def _noise(self) -> float:
-        inner = self.inner
-        return inner.noise_multiplier if isinstance(inner, DoubtfulGaussian) else 0.0
-
-    def rdp(self, order: float) -> float:
-        """Return the divergence, rounded up."""
-        return self.finite_rdp(order)
 
     def finite_rdp(self, order: float) -> float:
         """Return the divergence, rounded up.
@@ -121,9 +105,8 @@ class OverflowPair(SampledPair):
         """
         if self.add:
             return up(-math.log1p(-self.q), 8.0)
-        doubt = self.inner.doubt if isinstance(self.inner, DoubtfulGaussian) else 0.0
-        power = -math.log1p(-doubt) * (1.0 - 1.0 / order)
-        power += (order - 1.0) * half_square(ratio_up(1.0, self._noise))
+        power = -math.log1p(-self.inner.doubt) * (1.0 - 1.0 / order)
+        power += (order - 1.0) * half_square(ratio_up(1.0, self.inner.noise_multiplier))
         if power > 600.0:
             # log(1 + q·e^power), also where q is smaller still.
             log_q = math.log(self.q)

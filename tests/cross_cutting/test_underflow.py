@@ -170,4 +170,4 @@ def test_tables_of_atoms_keep_a_bounded_room(monkeypatch):
 def _kept():
     from accountant.pairs import atoms
 
-    return [known.table for known in atoms._tables.values()]
+    return list(atoms._tables.values())

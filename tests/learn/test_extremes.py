@@ -20,7 +20,7 @@ from accountant.learn.pate import (
 from accountant.learn.selection import permute_and_flip, report_noisy_max, select_exponential
 from accountant.learn.selection.noisy_max import in_steps
 from accountant.mechanisms import ShuffledResponses, SmoothSensitivityGaussian
-from accountant.mechanisms.shuffling import _binomial
+from accountant.mechanisms.selection import _binomial
 from accountant.noise import SecureGenerator
 
 
@@ -118,7 +118,7 @@ def test_grouped_clones_bound_single_ones(monkeypatch):
     bounds = ShuffledResponses(1.0, dataset_size=3000).pairs()[0].bounds
     one = bounds.delta(0.05)
     for blocks in (1, 7, 100):
-        monkeypatch.setattr("accountant.mechanisms.shuffling.BLOCKS", blocks)
+        monkeypatch.setattr("accountant.mechanisms.selection.BLOCKS", blocks)
         assert one <= bounds.delta(0.05)
     assert bounds.delta(0.05) < 1.5 * one
 

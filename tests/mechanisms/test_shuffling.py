@@ -124,7 +124,7 @@ def test_large_numbers_of_clones_in_one_group_hide_no_better(k, monkeypatch):
     at = [0.0, 0.05, 0.2, 0.6]
     apart = [ShuffledResponses(1.0, dataset_size=200, k=k).delta(x) for x in at]
     for unseen in (0.2, 0.9):
-        monkeypatch.setattr("accountant.mechanisms.shuffling.UNSEEN", unseen)
+        monkeypatch.setattr("accountant.mechanisms.selection.UNSEEN", unseen)
         for x, known in zip(at, apart, strict=True):
             bounds = ShuffledResponses(1.0, dataset_size=200, k=k).pairs()[0].bounds
             assert bounds.delta(x) >= known * (1.0 - 1e-12)

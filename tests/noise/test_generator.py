@@ -17,7 +17,7 @@ from scipy import stats
 from accountant._core import training
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.noise import Grid, SecureGenerator
-from accountant.noise.tail import nearest_integer, tail_probability
+from accountant.noise.generator import nearest_integer, tail_probability
 
 
 def keystream(key: bytes, counter: int, blocks: int) -> bytes:

@@ -8,7 +8,7 @@ from flint import arb
 import accountant as ac
 from accountant.mechanisms.mixture import repeated_draws
 from accountant.pairs.base import GaussianMixture
-from accountant.pairs.mixture_curve import mixture_rdp
+from accountant.pairs.mixture_renyi import mixture_rdp
 from support.oracle.shift_mixture_renyi import divergence
 
 ORDERS = [1.0 + 1e-9, 1.5, 4.0, 30.5]

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import accountant as ac
-from accountant.pairs.response import ResponsePair
+from accountant.pairs.atoms import ResponsePair
 
 
 @pytest.mark.parametrize("others", [0, 3])

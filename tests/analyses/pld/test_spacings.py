@@ -8,7 +8,7 @@ import pytest
 
 from accountant.analyses.pld import Composed
 from accountant.mechanisms import DiscreteGaussian, RandomizedResponse
-from accountant.pairs.response import ResponsePair
+from accountant.pairs.atoms import ResponsePair
 
 PARTS = ((0.3, 60), (0.1 * math.sqrt(2.0), 130))
 

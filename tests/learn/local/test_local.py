@@ -21,7 +21,7 @@ from accountant.learn.local import (
     randomize_laplace,
     shuffled_epsilon,
 )
-from accountant.mechanisms.shuffling import ShuffledBounds
+from accountant.mechanisms.selection import ShuffledBounds
 
 USERS = 100_000
 SHARES = np.array([0.4, 0.3, 0.2, 0.1, 0.0])

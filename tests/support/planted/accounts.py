@@ -8,7 +8,7 @@ from accountant.analyses.pld import Composed
 from accountant.ledger import Accountant
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.stated_guarantees import ApproximateDP, PureDP
-from accountant.pairs.response import ResponsePair
+from accountant.pairs.atoms import ResponsePair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.poisson import PoissonSampled
 from support.planted import checks
@@ -139,7 +139,7 @@ def fft_without_its_error(original, *given):
     return value, 0.0, *rest
 
 
-@bug("mechanisms.stated_guarantees:group_factor", relations_double)
+@bug("mechanisms.fields:group_factor", relations_double)
 def replaced_once(original, mechanism, relation):
     """replacing a record is one step, not two"""
     return 1

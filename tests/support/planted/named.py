@@ -117,7 +117,10 @@ def audit_tail_off_by_one(original, v, r, p):
     return original(v + 1, r, p)
 
 
-@bug("mechanisms.shuffling:_tail", "test_the_profile_of_the_clones_by_enumeration")
+@bug(
+    "mechanisms.selection:_tail",
+    "mechanisms/test_shuffling.py::test_the_profile_of_the_clones_by_enumeration",
+)
 def clones_tail_off_by_one(original, first, n):
     """the tails of the clones begin one later"""
     return original(first + 1.0, n)
@@ -171,7 +174,10 @@ def sets_fixed_in_a_ledger(original, *given):
     return Composition(*given)
 
 
-@bug("mechanisms.shuffling:ShuffledBounds._clones", "test_the_profile_of_the_clones_by_enumeration")
+@bug(
+    "mechanisms.selection:ShuffledBounds._clones",
+    "mechanisms/test_shuffling.py::test_the_profile_of_the_clones_by_enumeration",
+)
 def twice_as_many_clones(original, self, at, weight, chance, rest):
     """every other user is a clone twice as often"""
     return original(self, at, weight, min(2.0 * chance, 1.0), max(1.0 - 2.0 * chance, 0.0))

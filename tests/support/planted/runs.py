@@ -166,7 +166,7 @@ def batch_normalisation(original, model, x, y):
     return
 
 
-@bug("noise.generator:Grid.release_gaussian", checks.released_on_the_grid)
+@bug("noise.integer_law:Grid.release_gaussian", checks.released_on_the_grid)
 def low_digits_released(original, self, value, deviation, generator):
     """the sum's digits below the grid are released"""
     coarse = original(self, value, deviation, generator)
