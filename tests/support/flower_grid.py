@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("flwr")
 pytest.importorskip("flwr.serverapp")
-from flwr.app import Error, Message  # noqa: E402
+from flwr.app import Error, Message
 
 
 class CrashError(BaseException):
