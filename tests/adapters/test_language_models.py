@@ -20,6 +20,7 @@ from accountant.adapters.torch_steps import PrivateSteps  # noqa: E402
 from accountant.adapters.torch_units import UnitLoader, Units  # noqa: E402
 from accountant.adapters.transformers import PrivacyCallback  # noqa: E402
 from accountant.sampling import FullBatch  # noqa: E402
+from support import units_worker  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -64,12 +65,9 @@ def texts(column="text"):
 
 
 def arguments(kind, folder, **options):
-    known = {
-        "per_device_train_batch_size": 6, "max_steps": 3, "logging_steps": 1,
-        "save_strategy": "no", "report_to": [], "use_cpu": True, "disable_tqdm": True,
-        "learning_rate": 0.05, "max_length": 40, "bf16": False, "gradient_checkpointing": False,
-    }  # fmt: skip
-    return kind(output_dir=str(folder), **known | options)
+    known = {"per_device_train_batch_size": 6, "max_steps": 3, "logging_steps": 1}
+    known |= {"learning_rate": 0.05, "max_length": 40, "bf16": False} | units_worker.ALONE | options
+    return kind(**{"output_dir": str(folder), "gradient_checkpointing": False} | known)
 
 
 def sft(folder, base=None, config=None, **options):
@@ -313,9 +311,12 @@ def test_opacus_without_a_wrapper_in_the_trainer_of_hugging_face(tmp_path):
             optimizer.zero_grad()  # the Trainer clears the model's gradients alone
 
     arguments = transformers.TrainingArguments(
-        str(tmp_path), max_steps=5, report_to=[], use_cpu=True, disable_tqdm=True,
-        save_strategy="no", max_grad_norm=0.0, remove_unused_columns=False,
-    )  # fmt: skip
+        str(tmp_path),
+        max_steps=5,
+        max_grad_norm=0.0,
+        remove_unused_columns=False,
+        **units_worker.ALONE,
+    )
     trainer = transformers.Trainer(
         model=adapted, args=arguments, train_dataset=data, optimizers=(optimizer, None),
         callbacks=[Clears()],

@@ -23,16 +23,9 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def trainer_of(folder, model=None, **options):
-    known = {
-        "per_device_train_batch_size": 6,
-        "max_steps": 5,
-        "logging_steps": 1,
-        "save_strategy": "no",
-        "report_to": [],
-        "use_cpu": True,
-        "disable_tqdm": True,
-    }
-    arguments = transformers.TrainingArguments(str(folder), **(known | options))
+    known = {"per_device_train_batch_size": 6, "max_steps": 5, "logging_steps": 1}
+    known |= units_worker.ALONE | options
+    arguments = transformers.TrainingArguments(str(folder), **known)
     return transformers.Trainer(
         model=units_worker.Model(0) if model is None else model,
         args=arguments,
