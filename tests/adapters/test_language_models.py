@@ -1,6 +1,5 @@
 """PEFT and TRL: adapters of a frozen model, trained by the callback; skipped without them."""
 
-import importlib.util
 import re
 import warnings
 from pathlib import Path
@@ -21,6 +20,7 @@ from accountant.adapters.torch_units import UnitLoader, Units  # noqa: E402
 from accountant.adapters.transformers import PrivacyCallback  # noqa: E402
 from accountant.sampling import FullBatch  # noqa: E402
 from support import units_worker  # noqa: E402
+from support.scripts import script  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -280,10 +280,7 @@ def test_weights_that_do_not_change_are_told(tmp_path):
 def test_the_example_trains_adapters_to_a_budget(tmp_path):
     if not EXAMPLE.exists():
         pytest.skip("the examples are not here")
-    spec = importlib.util.spec_from_file_location("example_language_model_lora", EXAMPLE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    spent, before, after = module.main(steps=4, epsilon=2.0, folder=tmp_path)
+    spent, before, after = script(EXAMPLE).main(steps=4, epsilon=2.0, folder=tmp_path)
     assert 0 < spent <= 2.0
     assert after < before
     assert "one sequence" in (tmp_path / "statement.html").read_text()

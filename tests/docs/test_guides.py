@@ -2,7 +2,6 @@
 
 import doctest
 import importlib
-import importlib.util
 import re
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 import accountant as ac
 from accountant import mechanisms as m
+from support.scripts import script
 
 DOCS = Path(__file__).parents[2] / "docs"
 GUIDES = ("how_it_works.md", "own_mechanism.md", "textbook.md", "tutorial.md")
@@ -119,13 +119,10 @@ def test_links_and_pictures_lead_somewhere():
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def script(name):
+def drawer(name):
     """Return a script of docs/ as a module."""
     pytest.importorskip("matplotlib")
-    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script(DOCS / f"{name}.py")
 
 
 def cells(line):
@@ -136,7 +133,7 @@ def cells(line):
 
 @pytest.mark.long
 def test_the_table_of_mechanisms_is_what_the_package_says():
-    made = script("make_mechanisms")
+    made = drawer("make_mechanisms")
     kinds = {getattr(m, name) for name in m.__all__ if not name.endswith("Pair")}
     kinds = {kind for kind in kinds if isinstance(kind, type) and issubclass(kind, m.Mechanism)}
     kinds |= {ac.BestOfRuns, ac.BestOfPoissonRuns}
@@ -154,7 +151,7 @@ def test_the_table_of_mechanisms_is_what_the_package_says():
 
 @pytest.mark.long
 def test_the_pictures_of_the_contour_show_what_the_page_says():
-    drawn = script("make_contour_figure")
+    drawn = drawer("make_contour_figure")
     order = drawn.saddle()
     lower, upper = ac.delta_bounds(drawn.Q, drawn.SIGMA, drawn.STEPS, drawn.EPSILON)
     errors = [drawn.trapezoid(order, dy, 60)[-1] - lower for dy in (0.6, 0.9, 1.5, 2.2)]
@@ -165,7 +162,7 @@ def test_the_pictures_of_the_contour_show_what_the_page_says():
 
 
 def test_the_picture_of_the_readme_can_be_drawn():
-    drawn = script("make_readme_figure")
+    drawn = drawer("make_readme_figure")
     drawn.COUNTS = drawn.COUNTS[::12]
     (axes,) = drawn.figure().axes
     classical, optimal, exact, limit = (line.get_ydata() for line in axes.lines)
