@@ -9,7 +9,7 @@ import pytest
 import accountant as ac
 from accountant import composition, derived, matrix, mechanisms, sampling
 from accountant.learn import local
-from support.example_mechanisms import EXAMPLES
+from support.every_mechanism import EXAMPLES
 
 QUICK = ("get_", "calibrate_", "epsilon_bounds", "delta_bounds")
 NAMES = {

@@ -416,37 +416,33 @@ def test_a_client_that_is_new_joins_with_a_later_round(tmp_path):
     assert found[NAMES[-1]] == 2
 
 
+def refused(says, make, *given, error=errors.DomainError, **named):
+    with pytest.raises(error, match=says):
+        make(*given, **named)
+
+
 def test_mistakes_are_told():
-    with pytest.raises(errors.DomainError, match="noise_multiplier must be a noise multiplier > 0"):
-        CentralNoise(0.0, 1.0)
-    with pytest.raises(errors.DomainError, match="sampling_probability"):
-        CentralNoise(1.0, 1.0, 0.0)
-    with pytest.raises(errors.DomainError, match="clipping_norm"):
-        CentralNoise(1.0, math.inf)
-    with pytest.raises(errors.DomainError, match="count_noise"):
-        CentralNoise(9.0, AdaptiveQuantile(1.0, count_noise=1.0))
-    with pytest.raises(errors.DomainError, match="least_survivors"):
-        SecureSumNoise(1.0, 1.0, 0)
-    with pytest.raises(errors.DomainError, match="noise_multiplier must be finite; got inf"):
-        SecureSumNoise(math.inf, 1.0, 5)
-    with pytest.raises(errors.DomainError, match="colluding must be below least_survivors = 5"):
-        SecureSumNoise(1.0, 1.0, 5, colluding=5)
-    with pytest.raises(errors.DomainError, match="distribution"):
-        SecureSumNoise(1.0, 1.0, 5, distribution="gaussian")
-    with pytest.raises(ac.UnsupportedError, match="Use fewer levels"):
-        SecureSumNoise(4.0, 1.0, 4, levels=2**16, distribution="skellam")
+    refused("noise_multiplier must be a noise multiplier > 0", CentralNoise, 0.0, 1.0)
+    refused("sampling_probability", CentralNoise, 1.0, 1.0, 0.0)
+    refused("clipping_norm", CentralNoise, 1.0, math.inf)
+    refused("count_noise", CentralNoise, 9.0, AdaptiveQuantile(1.0, count_noise=1.0))
+    refused("least_survivors", SecureSumNoise, 1.0, 1.0, 0)
+    refused("noise_multiplier must be finite; got inf", SecureSumNoise, math.inf, 1.0, 5)
+    refused("below least_survivors = 5", SecureSumNoise, 1.0, 1.0, 5, colluding=5)
+    refused("distribution", SecureSumNoise, 1.0, 1.0, 5, distribution="gaussian")
+    coarse, unsupported = SecureSumNoise(1.0, 1.0, 100, levels=1), {"error": ac.UnsupportedError}
+    refused("Use fewer levels", SecureSumNoise, 4.0, 1.0, 4, distribution="skellam", **unsupported)
     # Too coarse for the sum to be smooth.
-    with pytest.raises(ac.UnsupportedError, match="finer unit"):
-        SecureSumNoise(1.0, 1.0, 100, levels=1).mechanism(1000)
+    refused("finer unit", coarse.mechanism, 1000, **unsupported)
 
 
 def test_mistakes_of_a_run_are_told(tmp_path):
-    with pytest.raises(errors.DomainError, match="model must be flat"):
-        FederatedRounds(tmp_path, CENTRAL, {}, model=np.zeros((2, 2)), rounds=1)
-    with pytest.raises(errors.DomainError, match="rounds"):
-        FederatedRounds(tmp_path, CENTRAL, {}, model=np.zeros(2), rounds=0)
-    with pytest.raises(errors.ArgumentTypeError, match="noise must be"):
-        FederatedRounds(tmp_path, 1.0, {}, model=np.zeros(2), rounds=1)
+    planned = {"model": np.zeros(2), "rounds": 1}
+    flat = planned | {"model": np.zeros((2, 2))}
+    refused("model must be flat", FederatedRounds, tmp_path, CENTRAL, {}, **flat)
+    refused("rounds", FederatedRounds, tmp_path, CENTRAL, {}, **planned | {"rounds": 0})
+    of_type = {"error": errors.ArgumentTypeError}
+    refused("noise must be", FederatedRounds, tmp_path, 1.0, {}, **planned, **of_type)
     one = made(tmp_path / "one")
     with pytest.raises(errors.LedgerError, match=r"call begin\(\) before"):
         one.release({})

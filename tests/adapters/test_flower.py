@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("flwr")
 pytest.importorskip("flwr.serverapp")
-from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
 import accountant as ac
@@ -14,6 +14,7 @@ from accountant.adapters.flower import CentralNoise, SecureSumNoise
 from accountant.learn import AdaptiveQuantile
 from accountant.ledger import Budget
 from accountant.noise import SecureGenerator
+from support.flower_grid import CrashError, Grid, as_in_a_run
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -33,43 +34,7 @@ def initial():
 
 @pytest.fixture(autouse=True)
 def _as_in_a_run(monkeypatch):
-    """Say which run this is, as Flower's runtime does before any message is made."""
-    identity = pytest.importorskip("flwr.supercore.task_identity").TaskIdentity
-    for name in ("_task_id", "_run_id", "_node_id"):
-        monkeypatch.setattr(identity, name, 1)
-
-
-class CrashError(Exception):
-    pass
-
-
-class Grid:
-    """Calls one ClientApp for every node; nodes in ``failing`` answer with an error."""
-
-    def __init__(self, app, failing=(), dies_at=None):
-        self.app, self.failing, self.dies_at, self.trained = app, failing, dies_at, 0
-
-    def get_node_ids(self):
-        return list(NAMES)
-
-    def send_and_receive(self, messages, *, timeout=None):
-        replies = []
-        messages = list(messages)
-        if messages and messages[0].metadata.message_type == "train":
-            self.trained += 1
-            if self.trained == self.dies_at:
-                raise CrashError
-        for message in messages:
-            node = message.metadata.dst_node_id
-            message.metadata._message_id = f"{node}"
-            context = type("Context", (), {"node_config": {"partition-id": node}})()
-            if node in self.failing and message.metadata.message_type == "train":
-                reply = Message(Error(code=0, reason="away"), reply_to=message)
-            else:
-                reply = self.app(message, context)
-            reply.metadata._src_node_id = node
-            replies.append(reply)
-        return replies
+    as_in_a_run(monkeypatch)
 
 
 def app(noise=CENTRAL, metrics=True):
@@ -98,7 +63,7 @@ def strategy(place, noise=CENTRAL, epsilon=30.0, planned=20):
 @pytest.mark.parametrize("noise", [CENTRAL, SECURE, MOVING], ids=["central", "secure", "moving"])
 def test_a_run_learns_and_is_charged_round_by_round(noise, tmp_path):
     one = strategy(tmp_path, noise)
-    result = one.start(Grid(app(noise)), initial(), num_rounds=12)
+    result = one.start(Grid(app(noise), NAMES), initial(), num_rounds=12)
     assert one.rounds.rounds == 12
     assert one.rounds.epsilon(DELTA) == (12 * noise.mechanism(7)).epsilon(DELTA)
     arrays = result.arrays
@@ -117,7 +82,7 @@ def test_a_run_learns_and_is_charged_round_by_round(noise, tmp_path):
 
 def test_a_run_stops_at_the_budget(tmp_path):
     one = strategy(tmp_path, epsilon=6.0)
-    grid = Grid(app())
+    grid = Grid(app(), NAMES)
     one.start(grid, initial(), num_rounds=100)
     spent = one.rounds.rounds
     assert grid.trained <= spent < 100
@@ -137,10 +102,10 @@ def _flat(arrays):
 def test_a_server_that_died_is_followed_by_another(tmp_path):
     one = strategy(tmp_path)
     with pytest.raises(CrashError):
-        one.start(Grid(app(), dies_at=4), initial(), num_rounds=6)
+        one.start(Grid(app(), NAMES, dies_at=4), initial(), num_rounds=6)
     # The fourth round was charged, and asked for, but not released.
     again = strategy(tmp_path)
-    result = again.start(Grid(app()), initial(), num_rounds=6)
+    result = again.start(Grid(app(), NAMES), initial(), num_rounds=6)
     assert again.rounds.rounds == 6
     assert again.rounds.epsilon(DELTA) == ac.get_epsilon(0.5, 1.0, 6, DELTA)
     assert np.mean(_flat(result.arrays)) > 0.5
@@ -148,10 +113,10 @@ def test_a_server_that_died_is_followed_by_another(tmp_path):
 
 def test_clients_that_fail_have_dropped_out(tmp_path):
     one = strategy(tmp_path)
-    one.start(Grid(app(), failing=set(NAMES)), initial(), num_rounds=2)
+    one.start(Grid(app(), NAMES, failing=set(NAMES)), initial(), num_rounds=2)
     assert one.rounds.rounds == 2
     few = strategy(tmp_path / "few", SECURE)
-    few.start(Grid(app(SECURE), failing=list(NAMES)[:6]), initial(), num_rounds=3)
+    few.start(Grid(app(SECURE), NAMES, failing=list(NAMES)[:6]), initial(), num_rounds=3)
     assert few.rounds.rounds == 0
     assert few.rounds.epsilon(DELTA) == (3 * SECURE.mechanism(7)).epsilon(DELTA)
 
@@ -173,7 +138,7 @@ def test_what_nodes_say_of_themselves_cannot_stop_a_run(tmp_path, caplog):
     everyone = CentralNoise(1.0, 1.0)
     one = strategy(tmp_path, everyone)
     asked = []
-    grid = Grid(strange)
+    grid = Grid(strange, NAMES)
     send = grid.send_and_receive
     grid.send_and_receive = lambda messages, **options: send(
         [asked.append((m.metadata.message_type, m.metadata.dst_node_id)) or m for m in messages],
@@ -205,7 +170,7 @@ def test_the_mod_sends_nothing_but_noisy_integers():
 def test_what_cannot_be_private_is_refused(tmp_path):
     whole = ArrayRecord({"steps": Array(np.zeros(3, np.int64))})
     with pytest.raises(ac.UnsupportedError, match="floating-point"):
-        strategy(tmp_path).start(Grid(app()), whole, num_rounds=1)
+        strategy(tmp_path).start(Grid(app(), NAMES), whole, num_rounds=1)
     with pytest.raises(ac.errors.DomainError, match="was not opened"):
         strategy(tmp_path).aggregate_train(1, [])
 
@@ -213,11 +178,11 @@ def test_what_cannot_be_private_is_refused(tmp_path):
 def test_other_noise_after_a_restart_and_a_seed_are_logged(tmp_path, caplog):
     caplog.set_level("INFO", logger="flwr")
     one = strategy(tmp_path, CentralNoise(1.0, 1.0), planned=5)
-    one.start(Grid(app()), initial(), num_rounds=5)
+    one.start(Grid(app(), NAMES), initial(), num_rounds=5)
     before = one.rounds.epsilon(DELTA)
     assert before == (5 * ac.Gaussian(1.0)).epsilon(DELTA)
     again = strategy(tmp_path, CentralNoise(10.0, 1.0, 0.01), planned=5)
-    again.start(Grid(app()), initial(), num_rounds=6)
+    again.start(Grid(app(), NAMES), initial(), num_rounds=6)
     both = 5 * ac.Gaussian(1.0) + ac.PoissonSampled(ac.Gaussian(10.0), 0.01)
     assert again.rounds.epsilon(DELTA) == both.epsilon(DELTA) > before
     assert f"round 6: ε = {both.epsilon(DELTA):.4f}" in caplog.text

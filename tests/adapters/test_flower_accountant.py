@@ -18,16 +18,14 @@ from flwr.serverapp.strategy import DifferentialPrivacyServerSideFixedClipping, 
 import accountant as ac  # noqa: E402
 from accountant.adapters.flower_accountant import ExactAccountant  # noqa: E402
 from accountant.errors import BudgetExceeded, DomainError, UnsupportedError  # noqa: E402
+from support.flower_grid import CrashError, Grid, as_in_a_run  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 DELTA = 1e-5
 ADD, REPLACE = NeighboringRelation.ADD_OR_REMOVE_ONE, NeighboringRelation.REPLACE_ONE
-POISSON, WITHOUT, FULL = (
-    SamplingMethod.POISSON,
-    SamplingMethod.WITHOUT_REPLACEMENT,
-    SamplingMethod.NO_AMPLIFICATION,
-)
+POISSON, FULL = SamplingMethod.POISSON, SamplingMethod.NO_AMPLIFICATION
+WITHOUT = SamplingMethod.WITHOUT_REPLACEMENT
 
 
 def config(method=FULL, population=10_000, most=None):
@@ -173,41 +171,10 @@ def test_rounds_are_on_the_disk_before_they_are_released(tmp_path):
 
 # A run of Flower's own strategy.
 
-NODES = list(range(1, 11))
-
-
-class Killed(BaseException):
-    pass
-
-
-class Grid:
-    """Calls one ClientApp for every node; dies in a round, if told to."""
-
-    def __init__(self, app, dies_at=None):
-        self.app, self.dies_at, self.rounds = app, dies_at, 0
-
-    def get_node_ids(self):
-        return NODES
-
-    def send_and_receive(self, messages, *, timeout=None):
-        messages, replies = list(messages), []
-        self.rounds += any(m.metadata.message_type == "train" for m in messages)
-        if self.rounds == self.dies_at:
-            raise Killed
-        for message in messages:
-            node = message.metadata.dst_node_id
-            message.metadata._message_id = f"{node}"
-            reply = self.app(message, type("Context", (), {"node_config": {}})())
-            reply.metadata._src_node_id = node
-            replies.append(reply)
-        return replies
-
 
 @pytest.fixture
 def client(monkeypatch):
-    identity = pytest.importorskip("flwr.supercore.task_identity").TaskIdentity
-    for name in ("_task_id", "_run_id", "_node_id"):
-        monkeypatch.setattr(identity, name, 1)
+    as_in_a_run(monkeypatch)
     app = ClientApp()
 
     @app.train()
@@ -227,7 +194,7 @@ def start(client, accountant, rounds, dies_at=None, noise=4.0):
         10,
         accountant=accountant,
     )
-    grid = Grid(client, dies_at)
+    grid = Grid(client, range(1, 11), dies_at=dies_at)
     strategy.start(grid, ArrayRecord({"w": Array(np.zeros(5))}), num_rounds=rounds)
     return strategy
 
@@ -248,7 +215,7 @@ def test_a_run_of_flower_is_charged_round_by_round(client):
 
 def test_a_killed_server_neither_loses_nor_doubles_a_charge(client, tmp_path):
     place = tmp_path / "rounds.json"
-    with pytest.raises(Killed):
+    with pytest.raises(CrashError):
         start(client, ExactAccountant(config(population=10), path=place), 9, dies_at=4)
     after = ExactAccountant(config(population=10), path=place)
     assert after.num_releases == 3  # the fourth was asked for, and never summed

@@ -1,6 +1,5 @@
 """PEFT and TRL: adapters of a frozen model, trained by the callback; skipped without them."""
 
-import importlib.util
 import re
 import warnings
 from pathlib import Path
@@ -20,6 +19,8 @@ from accountant.adapters.torch_steps import PrivateSteps  # noqa: E402
 from accountant.adapters.torch_units import UnitLoader, Units  # noqa: E402
 from accountant.adapters.transformers import PrivacyCallback  # noqa: E402
 from accountant.sampling import FullBatch  # noqa: E402
+from support import units_worker  # noqa: E402
+from support.scripts import script  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -64,12 +65,9 @@ def texts(column="text"):
 
 
 def arguments(kind, folder, **options):
-    known = {
-        "per_device_train_batch_size": 6, "max_steps": 3, "logging_steps": 1,
-        "save_strategy": "no", "report_to": [], "use_cpu": True, "disable_tqdm": True,
-        "learning_rate": 0.05, "max_length": 40, "bf16": False, "gradient_checkpointing": False,
-    }  # fmt: skip
-    return kind(output_dir=str(folder), **known | options)
+    known = {"per_device_train_batch_size": 6, "max_steps": 3, "logging_steps": 1}
+    known |= {"learning_rate": 0.05, "max_length": 40, "bf16": False} | units_worker.ALONE | options
+    return kind(**{"output_dir": str(folder), "gradient_checkpointing": False} | known)
 
 
 def sft(folder, base=None, config=None, **options):
@@ -282,10 +280,7 @@ def test_weights_that_do_not_change_are_told(tmp_path):
 def test_the_example_trains_adapters_to_a_budget(tmp_path):
     if not EXAMPLE.exists():
         pytest.skip("the examples are not here")
-    spec = importlib.util.spec_from_file_location("example_language_model_lora", EXAMPLE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    spent, before, after = module.main(steps=4, epsilon=2.0, folder=tmp_path)
+    spent, before, after = script(EXAMPLE).main(steps=4, epsilon=2.0, folder=tmp_path)
     assert 0 < spent <= 2.0
     assert after < before
     assert "one sequence" in (tmp_path / "statement.html").read_text()
@@ -313,9 +308,12 @@ def test_opacus_without_a_wrapper_in_the_trainer_of_hugging_face(tmp_path):
             optimizer.zero_grad()  # the Trainer clears the model's gradients alone
 
     arguments = transformers.TrainingArguments(
-        str(tmp_path), max_steps=5, report_to=[], use_cpu=True, disable_tqdm=True,
-        save_strategy="no", max_grad_norm=0.0, remove_unused_columns=False,
-    )  # fmt: skip
+        str(tmp_path),
+        max_steps=5,
+        max_grad_norm=0.0,
+        remove_unused_columns=False,
+        **units_worker.ALONE,
+    )
     trainer = transformers.Trainer(
         model=adapted, args=arguments, train_dataset=data, optimizers=(optimizer, None),
         callbacks=[Clears()],

@@ -13,7 +13,7 @@ lightning = pytest.importorskip("lightning.pytorch")
 from accountant.adapters.lightning import PrivacyCallback  # noqa: E402
 from accountant.sampling import PoissonSampler, RandomAllocation  # noqa: E402
 from support import units_worker  # noqa: E402
-from support.lightning_module import Module  # noqa: E402
+from support.lightning_module import QUIET, Module  # noqa: E402
 
 DELTA = 1e-5
 SAMPLER = PoissonSampler(dataset_size=30, sampling_probability=0.3, steps=6)
@@ -22,16 +22,8 @@ logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
 
 
 def trainer_of(folder, privacy, **options):
-    known = {
-        "max_epochs": 1,
-        "accelerator": "cpu",
-        "logger": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-        "log_every_n_steps": 1,
-        "default_root_dir": str(folder),
-    }
-    return lightning.Trainer(callbacks=[privacy], **(known | options))
+    known = {"max_epochs": 1, "log_every_n_steps": 1, "default_root_dir": str(folder)}
+    return lightning.Trainer(callbacks=[privacy], **(QUIET | known | options))
 
 
 def fitted(folder, ledger=None, sampler=SAMPLER, statement=None, resume=None, **options):

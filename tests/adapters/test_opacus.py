@@ -59,14 +59,10 @@ def test_a_run_resumed_from_a_checkpoint_keeps_its_epsilon(tmp_path):
 
 
 def test_physical_batches_are_one_logical_step():
-    from runs.opacus.utils.batch_memory_manager import BatchMemoryManager
-
     engine, model, optimizer, loader = private(toy(), batch_size=100)
     physical = 0
-    with BatchMemoryManager(
-        data_loader=loader, max_physical_batch_size=16, optimizer=optimizer
-    ) as parts:
-        for x, y in parts:
+    with runs.parts(loader, optimizer, 16) as cut:
+        for x, y in cut:
             optimizer.zero_grad()
             torch.nn.functional.cross_entropy(model(x), y).backward()
             optimizer.step()
@@ -76,7 +72,7 @@ def test_physical_batches_are_one_logical_step():
 
 
 def test_a_poisson_loader_of_the_users_own_is_accounted_at_its_own_rate():
-    from runs.opacus.utils.uniform_sampler import UniformWithReplacementSampler
+    from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 
     data = toy()
     coins = UniformWithReplacementSampler(num_samples=len(data), sample_rate=0.3, steps=20)
@@ -104,7 +100,7 @@ def test_other_ways_to_clip_are_counted_alike(options):
 
 
 def test_a_noise_schedule_is_recorded_step_by_step():
-    from runs.opacus.schedulers import ExponentialNoise
+    from opacus.schedulers import ExponentialNoise
 
     engine, model, optimizer, loader = private(toy())
     schedule = ExponentialNoise(optimizer, gamma=0.9)

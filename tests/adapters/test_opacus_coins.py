@@ -5,19 +5,12 @@ import math
 import pytest
 
 import accountant as ac
+from support.opacus_runs import DELTA, QUIET, adapter, opacus, torch
+from support.opacus_twins import make, records
 
-torch = pytest.importorskip("torch")
-opacus = pytest.importorskip("opacus")
-
-from opacus.utils.uniform_sampler import UniformWithReplacementSampler  # noqa: E402
-
-from accountant.adapters._opacus_draws import coin_probability  # noqa: E402
-from support.opacus_twins import DELTA, make, records  # noqa: E402
-
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Secure RNG turned off"),
-    pytest.mark.filterwarnings("ignore:Full backward hook"),
-]
+pytestmark = QUIET
+coin_probability = adapter.coin_probability
+UniformWithReplacementSampler = opacus.utils.uniform_sampler.UniformWithReplacementSampler
 
 
 @pytest.mark.parametrize("rate", [1e-9, 2.0**-24, 2.0**-20, 1e-5, 1 / 937, 1 / 93, 0.1, 1 / 7, 0.3])
@@ -73,16 +66,12 @@ def test_a_target_holds_at_the_coins_probability():
 
 
 def test_micro_batches_and_whole_ones_have_one_ledger():
-    from opacus.utils.batch_memory_manager import BatchMemoryManager
-
     data = records(4096, True)
     found = []
     for size in (256, 1024, 4096):
         made = make(data, batch_size=1024)
         torch.manual_seed(3)
-        with BatchMemoryManager(
-            data_loader=made.loader, max_physical_batch_size=size, optimizer=made.optimizer
-        ) as parts:
+        with made.parts(size) as parts:
             count = 0
             for x, y in parts:
                 made.step(x, y)

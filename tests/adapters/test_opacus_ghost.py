@@ -7,20 +7,10 @@ import re
 import pytest
 
 import accountant as ac
+from support.opacus_runs import QUIET, adapter, opacus, torch
+from support.opacus_twins import DataLoader, TensorDataset, twins
 
-torch = pytest.importorskip("torch")
-opacus = pytest.importorskip("opacus")
-from opacus.layers import DPLSTM  # noqa: E402
-from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
-
-import accountant.adapters.opacus  # noqa: E402 (registers)
-from accountant.adapters._opacus_clipping import limit  # noqa: E402
-from support.opacus_twins import twins  # noqa: E402
-
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Secure RNG turned off"),
-    pytest.mark.filterwarnings("ignore:Full backward hook"),
-]
+pytestmark = QUIET
 
 GHOST = {"grad_sample_mode": "ghost"}
 
@@ -125,7 +115,7 @@ class Scaled(torch.nn.Module):
 class Recurrent(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.inner = DPLSTM(5, 5, batch_first=True)
+        self.inner = opacus.layers.DPLSTM(5, 5, batch_first=True)
 
     def forward(self, x):
         return self.inner(x)[0]
@@ -245,7 +235,7 @@ def test_the_sum_is_that_of_records_clipped_one_by_one(name, bound):
         output = known((row if words else row.double())[None])
         (output * target).sum().backward()
         norm = length(p.grad for p in trained)
-        factor = min(1.0, limit(made[1], bound) / (norm + 1e-6))
+        factor = min(1.0, adapter._opacus_ghost.clipping.limit(made[1], bound) / (norm + 1e-6))
         for total, p in zip(expected, trained, strict=True):
             total += factor * p.grad
     for total, other in zip(found, expected, strict=True):

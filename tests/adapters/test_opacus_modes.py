@@ -7,19 +7,10 @@ import warnings
 import pytest
 
 import accountant as ac
+from support.opacus_runs import QUIET, opacus, torch
+from support.opacus_twins import DataLoader, TensorDataset, make, records, twins
 
-torch = pytest.importorskip("torch")
-opacus = pytest.importorskip("opacus")
-from opacus.utils.batch_memory_manager import BatchMemoryManager  # noqa: E402
-from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
-
-import accountant.adapters.opacus  # noqa: E402 (registers)
-from support.opacus_twins import make, records, twins  # noqa: E402
-
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Secure RNG turned off"),
-    pytest.mark.filterwarnings("ignore:Full backward hook"),
-]
+pytestmark = QUIET
 
 # Each way in which Opacus' hooks stand on a model that it does not wrap.
 UNWRAPPED = pytest.mark.parametrize("mode", ["hooks", "functorch", "ghost"])
@@ -32,9 +23,7 @@ def plain(made):
 
 
 def in_parts(made):
-    with BatchMemoryManager(
-        data_loader=made.loader, max_physical_batch_size=7, optimizer=made.optimizer
-    ) as loader:
+    with made.parts(7) as loader:
         for x, y in loader:
             made.step(x, y)
 

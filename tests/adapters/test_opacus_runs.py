@@ -7,7 +7,8 @@ import pytest
 import accountant as ac
 from accountant import sampling
 from accountant.adapters.torch_batches import BatchSampler
-from support.opacus_runs import DELTA, NOISE, QUIET, RECORDS, adapter, opacus, private, torch, toy
+from support import opacus_runs as runs
+from support.opacus_runs import DELTA, NOISE, QUIET, RECORDS, private, torch, toy
 
 pytestmark = QUIET
 
@@ -68,14 +69,10 @@ def test_a_run_is_charged_whole_at_its_first_step(sampler):
 
 
 def test_physical_batches_of_an_allocation():
-    from opacus.utils.batch_memory_manager import BatchMemoryManager
-
     data, loader = loader_of(SAMPLERS[0])
     engine, model, optimizer, loader = private(data, loader=loader, poisson_sampling=False)
-    with BatchMemoryManager(
-        data_loader=loader, max_physical_batch_size=16, optimizer=optimizer
-    ) as parts:
-        for x, y in parts:
+    with runs.parts(loader, optimizer, 16) as cut:
+        for x, y in cut:
             step(model, optimizer, x, y)
     assert engine.get_epsilon(DELTA) == SAMPLERS[0].epsilon(NOISE, DELTA)
 
@@ -132,7 +129,7 @@ def test_what_a_run_does_not_cover_is_refused():
     with pytest.raises(ac.UnsupportedError, match="charged twice"):
         private(data, loader=loader, poisson_sampling=False)
     # Opacus' own accountants still take it.
-    engine = opacus.PrivacyEngine(accountant="rdp")
+    engine = runs.opacus.PrivacyEngine(accountant="rdp")
     private(data, loader=loader, poisson_sampling=False, engine=engine)
 
 
@@ -160,8 +157,6 @@ def test_coins_and_noise_of_one_seed_are_refused():
 
 @pytest.mark.parametrize("physical", [None, 1024, 256])
 def test_physical_batches_of_256_are_one_batch_of_1024(physical):
-    from opacus.utils.batch_memory_manager import BatchMemoryManager
-
     data = toy(4096)
     torch.manual_seed(12)
     engine, model, optimizer, loader = private(data, batch_size=1024)
@@ -170,10 +165,8 @@ def test_physical_batches_of_256_are_one_batch_of_1024(physical):
             step(model, optimizer, x, y)
     else:
         passes = 0
-        with BatchMemoryManager(
-            data_loader=loader, max_physical_batch_size=physical, optimizer=optimizer
-        ) as parts:
-            for x, y in parts:
+        with runs.parts(loader, optimizer, physical) as cut:
+            for x, y in cut:
                 passes += 1
                 step(model, optimizer, x, y)
         assert passes >= 4 * (4 if physical == 256 else 1)
@@ -181,4 +174,4 @@ def test_physical_batches_of_256_are_one_batch_of_1024(physical):
     ledger = ac.Accountant()
     ledger.step(noise_multiplier=NOISE, sampling_probability=0.25, count=4)
     assert engine.accountant.ledger.to_json() == ledger.to_json()
-    assert adapter.coin_probability(0.25) == 0.25
+    assert runs.adapter.coin_probability(0.25) == 0.25

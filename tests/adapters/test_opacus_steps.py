@@ -6,29 +6,13 @@ import re
 import pytest
 
 import accountant as ac
-
-torch = pytest.importorskip("torch")
-opacus = pytest.importorskip("opacus")
-from opacus.schedulers import ExponentialGradClip, ExponentialNoise  # noqa: E402
-from opacus.utils.batch_memory_manager import BatchMemoryManager  # noqa: E402
-
-from accountant.adapters import _opacus_clipping  # noqa: E402
-from accountant.adapters import opacus as adapter  # noqa: E402
-from support.opacus_twins import make, records, twins  # noqa: E402
+from support.opacus_runs import QUIET, adapter, opacus, torch
+from support.opacus_twins import make, records, twins
 
 GHOST = {"grad_sample_mode": "ghost"}
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Secure RNG turned off"),
-    pytest.mark.filterwarnings("ignore:Full backward hook"),
-]
+pytestmark = QUIET
 
 MODES = pytest.mark.parametrize("mode", [{}, GHOST], ids=["hooks", "ghost"])
-
-
-def parts(made, size):
-    return BatchMemoryManager(
-        data_loader=made.loader, max_physical_batch_size=size, optimizer=made.optimizer
-    )
 
 
 # Loops that are covered.
@@ -76,20 +60,20 @@ def evaluated_between(made):
 
 def physical(made):
     for _ in range(6):
-        with parts(made, 7) as loader:
+        with made.parts(7) as loader:
             for x, y in loader:
                 made.step(x, y)
 
 
 def noise_schedule(made):
-    schedule = ExponentialNoise(made.optimizer, gamma=0.9)
+    schedule = opacus.schedulers.ExponentialNoise(made.optimizer, gamma=0.9)
     for x, y in made.loader:
         made.step(x, y)
         schedule.step()
 
 
 def norm_schedule(made):
-    schedule = ExponentialGradClip(made.optimizer, gamma=0.8)
+    schedule = opacus.schedulers.ExponentialGradClip(made.optimizer, gamma=0.8)
     for _ in range(4):
         for x, y in made.loader:
             made.step(x, y)
@@ -97,8 +81,8 @@ def norm_schedule(made):
 
 
 def norm_schedule_by_batch(made):
-    schedule = ExponentialGradClip(made.optimizer, gamma=0.8)
-    with parts(made, 7) as loader:
+    schedule = opacus.schedulers.ExponentialGradClip(made.optimizer, gamma=0.8)
+    with made.parts(7) as loader:
         for x, y in loader:
             made.step(x, y)
             if not made.optimizer._is_last_step_skipped:
@@ -155,7 +139,7 @@ def test_empty_batches_are_steps(loop, monkeypatch):
 def test_batches_fetched_by_workers(loop, monkeypatch):
     def shortened(made):
         for _ in range(2):
-            with parts(made, 7 if loop is physical else 100) as loader:
+            with made.parts(7 if loop is physical else 100) as loader:
                 for x, y in loader:
                     made.step(x, y)
 
@@ -169,7 +153,7 @@ def test_batches_fetched_by_workers(loop, monkeypatch):
 
 def left_inside_a_batch(made):
     for _ in range(20):
-        with parts(made, 14) as loader:
+        with made.parts(14) as loader:
             for at, (x, y) in enumerate(loader):
                 if at == 3:
                     break
@@ -178,7 +162,7 @@ def left_inside_a_batch(made):
 
 def left_after_part_of_a_batch(made):
     for _ in range(20):
-        with parts(made, 14) as loader:
+        with made.parts(14) as loader:
             for x, y in loader:
                 made.step(x, y)
                 if made.optimizer._is_last_step_skipped:
@@ -246,15 +230,15 @@ def exceptions_passed_over(made):
 
 def part_lost_to_an_exception(made):
     for _ in range(20):
-        with parts(made, 7) as loader:
+        with made.parts(7) as loader:
             for at, (x, y) in enumerate(loader):
                 if at != 1:
                     made.step(x, y)
 
 
 def norm_schedule_by_physical_batch(made):
-    schedule = ExponentialGradClip(made.optimizer, gamma=0.8)
-    with parts(made, 7) as loader:
+    schedule = opacus.schedulers.ExponentialGradClip(made.optimizer, gamma=0.8)
+    with made.parts(7) as loader:
         for x, y in loader:
             made.step(x, y)
             schedule.step()
@@ -278,7 +262,7 @@ def size_of_the_batch(made):
 
 
 def sum_scaled(made):
-    with parts(made, 7) as loader:
+    with made.parts(7) as loader:
         for x, y in loader:
             made.step(x, y)
             for p in made.optimizer.params:
@@ -335,7 +319,7 @@ def test_what_was_left_can_be_dropped(mode, monkeypatch):
         plain(made)
 
     def left_inside_once(made):
-        with parts(made, 7) as loader:
+        with made.parts(7) as loader:
             for at, (x, y) in enumerate(loader):
                 if at == 4:
                     return
@@ -374,8 +358,9 @@ def test_an_exception_inside_the_sum_is_not_stepped_over(monkeypatch):
             raise MemoryError
         return own(*arguments)
 
-    own = _opacus_clipping.weighted_sum
-    monkeypatch.setattr(_opacus_clipping, "weighted_sum", failing)
+    clipping = adapter._opacus_ghost.clipping
+    own = clipping.weighted_sum
+    monkeypatch.setattr(clipping, "weighted_sum", failing)
     batches = iter(made.loader)
     made.step(*next(batches))
     with pytest.raises(MemoryError):

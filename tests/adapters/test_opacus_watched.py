@@ -3,18 +3,10 @@
 import pytest
 
 import accountant as ac
+from support.opacus_runs import QUIET, adapter, opacus, torch
+from support.opacus_twins import make, records
 
-torch = pytest.importorskip("torch")
-opacus = pytest.importorskip("opacus")
-from opacus.utils.batch_memory_manager import BatchMemoryManager  # noqa: E402
-
-from accountant.adapters import opacus as adapter  # noqa: E402
-from support.opacus_twins import make, records  # noqa: E402
-
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Secure RNG turned off"),
-    pytest.mark.filterwarnings("ignore:Full backward hook"),
-]
+pytestmark = QUIET
 
 
 def test_two_optimizers_do_not_share_a_batch():
@@ -59,9 +51,7 @@ def test_optimizers_that_are_not_watched_are_refused():
 def test_a_part_left_out_is_noticed_among_parts_of_one_size():
     # A rate of one: every batch is cut into four parts of 25, and sizes tell nothing.
     made = make(records(100, True), batch_size=100)
-    with BatchMemoryManager(
-        data_loader=made.loader, max_physical_batch_size=25, optimizer=made.optimizer
-    ) as parts:
+    with made.parts(25) as parts:
         batches = iter(parts)
         next(batches)
         x, y = next(batches)

@@ -1,13 +1,13 @@
 """pfl's accountant, and the numbers of TensorFlow Privacy and NeMo; each skipped without it."""
 
 import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
 
 import accountant as ac
 from accountant.errors import DomainError, UnsupportedError
+from support.scripts import script
 
 DELTA = 1e-5
 RATE, NOISE, STEPS = 0.01, 1.1, 1000
@@ -19,12 +19,7 @@ def theirs(package, path):
     found = importlib.util.find_spec(package)
     if found is None:
         pytest.skip(f"{package} is not installed")
-    place = Path(found.submodule_search_locations[0]) / path
-    spec = importlib.util.spec_from_file_location(f"{package}_{place.stem}", place)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return script(Path(found.submodule_search_locations[0]) / path)
 
 
 def test_pfl_takes_the_accountant():

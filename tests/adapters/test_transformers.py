@@ -1,8 +1,6 @@
 """The Trainer of Hugging Face: charged by optimiser step, stopped by the budget, and resumed."""
 
-import importlib.util
 import math
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ pytest.importorskip("accelerate")
 from accountant.adapters.transformers import PrivacyCallback  # noqa: E402
 from accountant.sampling import RandomAllocation  # noqa: E402
 from support import units_worker  # noqa: E402
+from support.scripts import script  # noqa: E402
 
 DELTA = 1e-5
 EXAMPLE = Path(__file__).parents[2] / "examples" / "language_model.py"
@@ -23,16 +22,9 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def trainer_of(folder, model=None, **options):
-    known = {
-        "per_device_train_batch_size": 6,
-        "max_steps": 5,
-        "logging_steps": 1,
-        "save_strategy": "no",
-        "report_to": [],
-        "use_cpu": True,
-        "disable_tqdm": True,
-    }
-    arguments = transformers.TrainingArguments(str(folder), **(known | options))
+    known = {"per_device_train_batch_size": 6, "max_steps": 5, "logging_steps": 1}
+    known |= units_worker.ALONE | options
+    arguments = transformers.TrainingArguments(str(folder), **known)
     return transformers.Trainer(
         model=units_worker.Model(0) if model is None else model,
         args=arguments,
@@ -185,11 +177,8 @@ def test_a_callback_that_was_not_attached_is_refused(tmp_path):
 def test_the_example_learns_and_stops_at_its_budget(tmp_path):
     if not EXAMPLE.exists():
         pytest.skip("the examples are not here")
-    spec = importlib.util.spec_from_file_location("example_language_model", EXAMPLE)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    ledger, before, after = module.main(users=120, steps=9, epsilon=16.0, folder=tmp_path)
+    main = script(EXAMPLE).main
+    ledger, before, after = main(users=120, steps=9, epsilon=16.0, folder=tmp_path)
     assert after < before - 0.3
     assert 0 < len(ledger) <= 9
     assert ledger.epsilon(1e-4) <= 16.0

@@ -18,7 +18,7 @@ from accountant import NeighbouringRelation as Relation
 from accountant import PoissonSampled
 from accountant.ledger import schema
 from support import every_mechanism
-from support.example_mechanisms import EXAMPLES
+from support.every_mechanism import EXAMPLES
 
 
 def table():

@@ -1,7 +1,6 @@
 """Every planted bug is noticed, and the check that notices it finds nothing in the shipped code."""
 
 import ast
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from support import floating_point_modes as modes
 from support.planted import BUGS, NAMED
 from support.planted.alone import run
+from support.scripts import script
 
 ROOT = Path(__file__).parents[2]
 CHECKS = {bug.check.__name__: bug.check for bug in BUGS}
@@ -48,9 +48,7 @@ def test_what_a_bug_patches_is_there(bug):
 
 
 def test_the_page_is_the_registry():
-    spec = importlib.util.spec_from_file_location("page", ROOT / "docs" / "make_planted_bugs.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = script(ROOT / "docs" / "make_planted_bugs.py")
     assert module.PAGE.read_text() == module.page(), "run: python docs/make_planted_bugs.py"
     named = [tuple(bug.check.split("::")) for bug in NAMED]
     for file, test in (*module.ELSEWHERE.values(), *named):

@@ -16,43 +16,11 @@ import pytest
 
 import accountant
 from accountant.cli import main
+from support.public_packages import PACKAGES
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "glossary.md"
 PLAIN = ROOT / "tests" / "support" / "data" / "plain_words.txt"
-PACKAGES = (
-    "accountant",
-    "accountant.adapters.sklearn",
-    "accountant.adapters.torch_batches",
-    "accountant.analyses.classical",
-    "accountant.analyses.concentrated",
-    "accountant.analyses.gdp",
-    "accountant.analyses.optimal",
-    "accountant.analyses.tradeoff",
-    "accountant.attack",
-    "accountant.audit",
-    "accountant.calibration",
-    "accountant.composition",
-    "accountant.conversions",
-    "accountant.derived",
-    "accountant.errors",
-    "accountant.learn",
-    "accountant.learn.blocks",
-    "accountant.learn.convex",
-    "accountant.learn.generation",
-    "accountant.learn.local",
-    "accountant.learn.pate",
-    "accountant.learn.selection",
-    "accountant.ledger",
-    "accountant.matrix",
-    "accountant.mechanisms",
-    "accountant.noise",
-    "accountant.plots",
-    "accountant.report",
-    "accountant.sampling",
-    "accountant.statistics",
-    "accountant.store",
-)
 WORD = re.compile(r"DP(?=[A-Z])|[A-Z]+s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
 # What Python gives every exception, enumeration and estimator.
 INHERITED = {"add_note", "with_traceback", "args", "set_params", "get_metadata_routing"}

@@ -1,6 +1,5 @@
 """The JSON schema is that of the checker's table, and certificates satisfy it."""
 
-import importlib.util
 import json
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 
 pytest.importorskip("flint")
 import accountant as ac
+from support.scripts import script
 
 DOCS = Path(__file__).parents[2] / "docs"
 SCHEMA = DOCS / "certificate.schema.json"
@@ -19,10 +19,8 @@ RUNS = (
 
 
 def test_the_schema_is_that_of_the_checker():
-    spec = importlib.util.spec_from_file_location("maker", DOCS / "make_certificate_schema.py")
-    maker = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(maker)
-    assert json.loads(SCHEMA.read_text()) == maker.schema()
+    schema = script(DOCS / "make_certificate_schema.py").schema()
+    assert json.loads(SCHEMA.read_text()) == schema
 
 
 @pytest.mark.parametrize("run", RUNS, ids=str)

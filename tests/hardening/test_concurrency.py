@@ -13,6 +13,7 @@ import accountant as ac
 from accountant._core import answers as core
 from accountant.noise import SecureGenerator, generator
 from support.native import SOURCES, Core, core_file
+from support.threads import together
 
 
 def forked(work):
@@ -89,11 +90,7 @@ def test_threads_that_share_a_generator_get_no_word_twice():
         mine = [own.words(size) for size in (1, 3, 8, 17) * 300]
         drawn.append(np.concatenate(mine))
 
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(*[work] * 6)
     words = np.concatenate(drawn)
     assert words.size == 6 * 300 * 29
     assert np.unique(words).size == words.size
@@ -107,11 +104,7 @@ def test_threads_that_share_a_generator_get_no_noise_twice():
         mine = [own.rounded_normal(64, 2.0**39) for _ in range(200)]
         drawn.append(np.concatenate(mine))
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(*[work] * 4)
     noise = np.concatenate(drawn)
     # 51,200 numbers among some 2^40: repeating a whole draw would repeat 64.
     assert np.unique(noise).size >= noise.size - 8

@@ -125,3 +125,14 @@ def test_patches_apply_once(mutant):
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_mutants_are_noticed(mutant, tmp_path):
     assert first_failure(build(tmp_path, mutant)) is not None
+
+
+def test_modules_that_are_mutated_and_their_tests_exist():
+    pytest.importorskip("flint")
+    from support.hardening import mutate
+
+    for module in mutate.BESIDE:
+        assert (mutate.ROOT / "accountant" / f"{module}.py").exists(), module
+        found = mutate.tests_of(module)
+        assert found
+        assert all((mutate.ROOT / "tests" / each).exists() for each in found), module

@@ -104,11 +104,7 @@ def test_valgrind_finds_nothing(plain, program, calls):
 
 # Planted in a copy of the core, each in a place the programs reach: the tools must see it.
 PLANTED = {
-    "an element past the end": (
-        "grid.c",
-        "k < g; k++) {\n        out[k]",
-        "k <= g; k++) {\n        out[k]",
-    ),
+    "an element past the end": ("grid.c", "k < g; k++) {\n        o", "k <= g; k++) {\n        o"),
     "workspace not freed": ("plan.c", "free(w->block);", ""),
     "shift by too much": ("vmath.h", "+ 1023) << 52", "+ 1023) << (52 + (x > 9.0 ? 16 : 0))"),
 }
@@ -162,15 +158,8 @@ def test_sanitized_extensions_pass_the_tests_of_the_core(tmp_path, sanitized):
     here = os.getcwd()
     os.chdir(copy)
     try:
-        run(
-            sys.executable,
-            "setup.py",
-            "-q",
-            "build_ext",
-            "--inplace",
-            seconds=1800.0,
-            **environment,
-        )
+        built = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+        run(*built, seconds=1800.0, **environment)
         preload = " ".join(
             subprocess.run(
                 [*compiler(), f"-print-file-name={name}"], capture_output=True, text=True

@@ -16,7 +16,7 @@ from accountant.mechanisms.normal_masses import cells, coarse_cells
 from accountant.mechanisms.user_defined import GivenLossPair
 from accountant.pairs.base import has_pld
 from support import every_mechanism
-from support.example_mechanisms import EXAMPLES
+from support.every_mechanism import EXAMPLES
 from support.oracle import losses as oracle
 from support.oracle.losses import agrees, discrete_gaussian
 from support.strategies import log_uniform

@@ -6,7 +6,7 @@ import pytest
 
 import accountant as ac
 from accountant import NeighbouringRelation as Relation
-from support.example_mechanisms import EXAMPLES
+from support.every_mechanism import EXAMPLES
 
 ADD, REPLACE, ZERO = Relation.ADD_OR_REMOVE, Relation.REPLACE_ONE, Relation.ZERO_OUT
 

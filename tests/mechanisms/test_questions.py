@@ -8,7 +8,7 @@ import pytest
 
 import accountant as ac
 from accountant import sampling
-from support.example_mechanisms import EXAMPLES
+from support.every_mechanism import EXAMPLES
 
 REPLACE = ac.NeighbouringRelation.REPLACE_ONE
 

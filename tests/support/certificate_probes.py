@@ -166,7 +166,7 @@ def coarse():
 
 def probes():
     """Yield (text, whether it must pass)."""
-    for each in (*incomplete(), *coarse()):
+    for each in (*incomplete(), *coarse(), *above_the_zeros(), *labelled()):
         yield json.dumps(each), False
     for each, passes in gridded():
         yield json.dumps(each), passes
@@ -183,14 +183,9 @@ def probes():
                 for each in bent(false, way):
                     yield json.dumps(each), False
             more = copy.deepcopy(honest)
-            more["claim"]["parts"][0]["count"] = (
-                round(more["claim"]["parts"][0]["count"] * 1.01) + 1
-            )
+            part = more["claim"]["parts"][0]
+            part["count"] = round(part["count"] * 1.01) + 1
             yield json.dumps(more), False
-    for each in above_the_zeros():
-        yield json.dumps(each), False
-    for each in labelled():
-        yield json.dumps(each), False
     for remove in (True, False):
         yield json.dumps(beside(remove)), False
         honest = one_way(STEP, 1e-5, remove)
@@ -198,6 +193,7 @@ def probes():
         for moved in (-0.1, 0.1):
             false = copy.deepcopy(honest)
             false["claim"]["epsilon"] *= 0.999
-            if "threshold" in next(iter(false["evidence"].values())):
-                next(iter(false["evidence"].values()))["threshold"] += moved
+            (evidence,) = false["evidence"].values()
+            if "threshold" in evidence:
+                evidence["threshold"] += moved
             yield json.dumps(false), False

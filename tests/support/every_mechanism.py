@@ -48,24 +48,23 @@ def by_density(infinite=0.0):
     )
 
 
-# One or more of every kind, most under add-or-remove, others under the one relation they have.
-PLAIN = (
+# One or more of every kind that is no curve of its own: for the tests that go over them all.
+EXAMPLES = [
     m.Gaussian(1.1),
-    m.Gaussian(1e-3),
-    m.Gaussian(math.inf),
-    m.GDP(0.3),
+    m.Gaussian(3.0, sensitivity=0.3),
+    m.GDP(0.7),
     m.Laplace(2.0),
     m.Laplace(1.5, sensitivity=2.5),
     m.DiscreteGaussian(2.5),
     m.DiscreteGaussian(0.7, sensitivity=3),
     m.DiscreteGaussianSum(0.9, contributors=5),
     m.Skellam(6.0, sensitivity=2),
+    m.DominatedBy(2 * m.Gaussian(3.0)),
     m.DiscreteGaussianVector(2.5, sensitivity=0.7),
     m.DiscreteLaplace(2.0, sensitivity=3),
     m.DiscreteLaplace(1.0),
     m.PureDP(0.4),
-    m.ApproximateDP(0.5, delta=1e-9),
-    m.ApproximateDP(0.0, delta=1e-8),
+    m.ApproximateDP(0.5, delta=1e-6),
     m.RandomizedResponse(1.0),
     m.RandomizedResponse(1.0, k=5),
     m.ExponentialMechanism(0.8),
@@ -74,13 +73,22 @@ PLAIN = (
     m.ReportNoisyMax(3.0, "exponential"),
     m.AboveThreshold(2.0, query_scale=4.0, positives=3),
     m.MixtureOfGaussians(1.2, sensitivities=(0.0, 1.0, 2.0), probabilities=(0.5, 0.25, 0.25)),
-    m.MixtureOfGaussians(1.2, sensitivities=(1.0, 2.0), probabilities=(0.75, 0.25)),
     m.DominatingPMFs((0.5, 0.25, 0.25), (0.25, 0.25, 0.5)),
-    m.DominatingPMFs((0.5, 0.3, 0.2), (0.2, 0.4, 0.4)),
-    m.DominatingPMFs((0.5, 0.5 - 2.0**-30, 2.0**-30), (0.25, 0.75, 0.0), infinite_loss=True),
     m.ZCDP(0.1),
     m.TruncatedCDP(0.1, omega=10.0),
     m.RenyiCurve.from_table((2.0, 4.0, 8.0), (0.1, 0.25, 0.7)),
+]
+# One or more of every kind, most under add-or-remove, others under the one relation they have.
+PLAIN = (
+    *EXAMPLES,
+    m.Gaussian(1e-3),
+    m.Gaussian(math.inf),
+    m.GDP(0.3),
+    m.ApproximateDP(0.5, delta=1e-9),
+    m.ApproximateDP(0.0, delta=1e-8),
+    m.MixtureOfGaussians(1.2, sensitivities=(1.0, 2.0), probabilities=(0.75, 0.25)),
+    m.DominatingPMFs((0.5, 0.3, 0.2), (0.2, 0.4, 0.4)),
+    m.DominatingPMFs((0.5, 0.5 - 2.0**-30, 2.0**-30), (0.25, 0.75, 0.0), infinite_loss=True),
     m.RenyiCurve(lambda order: 0.05 * order),
     by_density(),
     by_density(infinite=1e-10),

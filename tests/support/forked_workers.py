@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,17 @@ def serve(work):
                 for each in running:
                     os.kill(each, signal.SIGKILL)
                 sys.exit(f"a worker of {number} ended with status {status}")
+
+
+def begin(rank, number, port):
+    """Be one of the workers of torch, without its warnings."""
+    import torch
+
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(number)}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    torch.distributed.init_process_group("gloo")
 
 
 def _forked(work, rank, number, port, folder):

@@ -5,6 +5,10 @@ import torch
 
 from support import units_worker
 
+# For its Trainer.
+QUIET = dict.fromkeys(("logger", "enable_progress_bar", "enable_model_summary"), False)
+QUIET["accelerator"] = "cpu"
+
 
 class Module(lightning.LightningModule):
     def __init__(self):

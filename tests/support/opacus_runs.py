@@ -8,6 +8,8 @@ import pytest
 torch = pytest.importorskip("torch")
 opacus = pytest.importorskip("opacus")
 
+from opacus.utils.batch_memory_manager import BatchMemoryManager  # noqa: E402
+
 from accountant.adapters import opacus as adapter  # noqa: E402, F401 (tests take it from here)
 
 # What opacus and torch warn of in every run.
@@ -62,6 +64,11 @@ def private(data, batch_size=BATCH, engine=None, loader=None, epsilon=None, **op
         known |= {"target_epsilon": epsilon, "target_delta": DELTA}
         return engine, *engine.make_private_with_epsilon(**known, **options)
     return engine, *engine.make_private(**{"noise_multiplier": NOISE} | known | options)
+
+
+def parts(loader, optimizer, size):
+    """Return a context that cuts a loader's batches into physical ones of a size."""
+    return BatchMemoryManager(data_loader=loader, max_physical_batch_size=size, optimizer=optimizer)
 
 
 def train(model, optimizer, loader, steps=None):

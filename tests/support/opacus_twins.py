@@ -8,14 +8,10 @@ two sums of a step differ by what that record put into it.
 import warnings
 from dataclasses import dataclass, field
 
-import opacus
-import torch
-from torch.utils.data import DataLoader, TensorDataset
-
 import accountant as ac
-import accountant.adapters.opacus
+from support.opacus_runs import opacus, parts, torch
 
-DELTA = 1e-5
+DataLoader, TensorDataset = torch.utils.data.DataLoader, torch.utils.data.TensorDataset
 WIDTH = 64
 
 
@@ -64,6 +60,9 @@ class Run:
     def step(self, x, y):
         self.backward(x, y)
         self.optimizer.step()
+
+    def parts(self, size):
+        return parts(self.loader, self.optimizer, size)
 
     @property
     def rows(self):

@@ -4,7 +4,6 @@ Each reports what came of every run of ``runs``, by its name.
 """
 
 import contextlib
-import warnings
 from functools import partial
 
 import opacus
@@ -126,59 +125,43 @@ def with_a_past(rank):
 
 def runs(rank, workers, checkpoint):
     """Yield names and arguments of runs, of which some end early."""
-    seed = 7 + rank
     sharded = {"wrapped": FSDP2Wrapper, "grad_sample_mode": "ghost_fsdp"}
-    yield "own seeds", {"seed": seed}
+    yield "own seeds", {}
     yield "one global seed", {"seed": 7}
-    yield "one seed", {"seed": seed, "coins": 7}
-    yield "small batches", {"seed": seed, "batch_size": 20}
-    yield "seeded afterwards", {"seed": seed, "afterwards": 3}
-    yield "physical batches", {"seed": seed, "physical": 40}
-    yield "sharded", {"seed": seed} | sharded
-    yield "sharded, one seed", {"seed": seed, "coins": 7} | sharded
-    yield (
-        "sharded, ghost noise",
-        {"seed": seed, "noise_generator": torch.Generator().manual_seed(50)} | sharded,
-    )
-    coarse = MixedPrecisionPolicy(param_dtype=torch.bfloat16)
-    yield (
-        "sharded, bfloat16",
-        {"seed": seed} | sharded | {"wrapped": partial(FSDP2Wrapper, mp_policy=coarse)},
-    )
-    yield ("sharded without ghosts", {"seed": seed, "wrapped": FSDP2Wrapper})
-    yield "noise alone", {"seed": seed, "zeros": True}
-    yield "noise alone, sharded", {"seed": seed, "zeros": True} | sharded
-    yield "torch's own", {"seed": seed, "wrapped": DistributedDataParallel}
-    yield "ghost", {"seed": seed, "grad_sample_mode": "ghost"}
-    yield (
-        "noise of the coins",
-        {
-            "seed": seed,
-            "coins": 7 + rank,
-            "noise_generator": torch.Generator().manual_seed(6 + workers),
-        },
-    )
-    yield "other noise", {"seed": seed, "noise_multiplier": 1.1 + 0.1 * (rank == workers - 1)}
-    yield "budget", {"seed": seed, "ledger": ac.Accountant(BUDGET) if rank == 0 else None}
-    yield "past", {"seed": seed, "ledger": with_a_past(rank)}
-    yield "past elsewhere", {"seed": seed, "ledger": with_a_past(workers - 1 - rank)}
+    yield "one seed", {"coins": 7}
+    yield "small batches", {"batch_size": 20}
+    yield "seeded afterwards", {"afterwards": 3}
+    yield "physical batches", {"physical": 40}
+    yield "sharded", sharded
+    yield "sharded, one seed", {"coins": 7} | sharded
+    noise = torch.Generator().manual_seed(50)
+    yield "sharded, ghost noise", {"noise_generator": noise} | sharded
+    coarse = partial(FSDP2Wrapper, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))
+    yield "sharded, bfloat16", sharded | {"wrapped": coarse}
+    yield "sharded without ghosts", {"wrapped": FSDP2Wrapper}
+    yield "noise alone", {"zeros": True}
+    yield "noise alone, sharded", {"zeros": True} | sharded
+    yield "torch's own", {"wrapped": DistributedDataParallel}
+    yield "ghost", {"grad_sample_mode": "ghost"}
+    noise = torch.Generator().manual_seed(6 + workers)
+    yield "noise of the coins", {"coins": 7 + rank, "noise_generator": noise}
+    yield "other noise", {"noise_multiplier": 1.1 + 0.1 * (rank == workers - 1)}
+    yield "budget", {"ledger": ac.Accountant(BUDGET) if rank == 0 else None}
+    yield "past", {"ledger": with_a_past(rank)}
+    yield "past elsewhere", {"ledger": with_a_past(workers - 1 - rank)}
     whole = UniformWithReplacementSampler(num_samples=1800, sample_rate=0.1)
-    yield "whole data", {"seed": seed, "batches": whole, "poisson_sampling": False}
+    yield "whole data", {"batches": whole, "poisson_sampling": False}
     allocation = BatchSampler(RandomAllocation(dataset_size=1800, steps_per_epoch=9))
-    yield "allocation", {"seed": seed, "batches": allocation, "poisson_sampling": False}
-    yield "first half", {"seed": seed, "save": f"{checkpoint}.{rank}"}
-    yield "second half", {"seed": seed + 100, "load": f"{checkpoint}.0"}
+    yield "allocation", {"batches": allocation, "poisson_sampling": False}
+    yield "first half", {"save": f"{checkpoint}.{rank}"}
+    yield "second half", {"seed": 107 + rank, "load": f"{checkpoint}.0"}
 
 
 def main(rank, workers, port, folder):
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=workers
-    )
+    forked_workers.begin(rank, workers, port)
     found = {}
     for name, arguments in runs(rank, workers, f"{folder}/{workers}.pt"):
-        found[name] = run(**arguments)
+        found[name] = run(**{"seed": 7 + rank} | arguments)
         torch.distributed.barrier()  # a checkpoint is written before it is read
     torch.distributed.destroy_process_group()
     return found

@@ -6,8 +6,6 @@ installed.
 """
 
 import importlib.util
-import os
-import warnings
 
 import torch
 
@@ -18,6 +16,8 @@ from accountant.sampling import FullBatch, PoissonSampler
 from support import forked_workers
 
 DELTA = 1e-5
+# For the Trainer of Hugging Face.
+ALONE = {"report_to": [], "use_cpu": True, "disable_tqdm": True, "save_strategy": "no"}
 ALL = FullBatch(dataset_size=30, steps=3)
 SOME = PoissonSampler(dataset_size=30, sampling_probability=0.5, steps=8)
 
@@ -96,17 +96,8 @@ def by_trainer(rank, folder):
 
     from accountant.adapters.transformers import PrivacyCallback
 
-    arguments = TrainingArguments(
-        f"{folder}/out",
-        per_device_train_batch_size=5,
-        gradient_accumulation_steps=2,
-        max_steps=4,
-        report_to=[],
-        use_cpu=True,
-        disable_tqdm=True,
-        save_strategy="no",
-        remove_unused_columns=False,
-    )
+    steps = {"max_steps": 4, "gradient_accumulation_steps": 2, "per_device_train_batch_size": 5}
+    arguments = TrainingArguments(f"{folder}/out", remove_unused_columns=False, **ALONE, **steps)
     privacy = PrivacyCallback(units(), 1.0, 0.3, delta=DELTA, statement=f"{folder}/statement.md")
     model = Model(rank)
     trainer = Trainer(model=model, args=arguments, train_dataset=data(), data_collator=collate)
@@ -130,11 +121,7 @@ def runs(rank, folder):
 
 
 def main(rank, workers, port, folder):
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(workers)}
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    torch.distributed.init_process_group("gloo")
+    forked_workers.begin(rank, workers, port)
     found = dict(runs(rank, f"{folder}/{workers}"))
     torch.distributed.destroy_process_group()
     return found

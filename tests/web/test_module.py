@@ -1,7 +1,6 @@
 """The core in WebAssembly, under Node: the answers of Linux, or brackets that overlap them."""
 
 import gzip
-import importlib.util
 import json
 import math
 import random
@@ -17,6 +16,7 @@ from scipy.stats import norm
 import accountant as ac
 import dp_verifier
 from accountant import attack
+from support.scripts import script
 from support.web import PAGE, ROOT, ask, is_missing, node
 
 TRUTHS = ROOT / "accountant" / "selftest" / "elementary.json"
@@ -28,12 +28,8 @@ pytestmark = pytest.mark.skipif(is_missing() is not None, reason=is_missing() or
 
 def fresh_cases(path, count):
     """Write answers of this machine's Python package to a file."""
-    spec = importlib.util.spec_from_file_location(
-        "make_cases", ROOT / "libaccountant" / "tests" / "make_cases.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    path.write_text("\n".join(module.cases(count)) + "\n")
+    cases = script(ROOT / "libaccountant" / "tests" / "make_cases.py").cases
+    path.write_text("\n".join(cases(count)) + "\n")
     return path
 
 

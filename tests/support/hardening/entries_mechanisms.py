@@ -69,22 +69,18 @@ def mechanisms(draw: Draw) -> None:
         return
     except Exception as error:
         raise Finding(f"a constructor raised {error!r}") from error
-    kind = draw.below(8)
-    if kind == 0:
-        judged(value.epsilon, draw.delta())
-    elif kind == 1:
-        judged(value.delta, draw.loss(), most=1.0)
-    elif kind == 2:
-        judged(value.epsilon_bounds, draw.delta())
-    elif kind == 3:
-        judged(value.delta_bounds, draw.loss(), most=1.0)
-    elif kind == 4:
-        judged(value.rdp, draw.sane(1.01, 1e4))
-    elif kind == 5:
-        judged(value.tradeoff, draw.probability(), most=1.0)
-    elif kind == 6:
-        judged(lambda: value.mu())
-        judged(lambda: value.rho())
+    calls = [
+        lambda: judged(value.epsilon, draw.delta()),
+        lambda: judged(value.delta, draw.loss(), most=1.0),
+        lambda: judged(value.epsilon_bounds, draw.delta()),
+        lambda: judged(value.delta_bounds, draw.loss(), most=1.0),
+        lambda: judged(value.rdp, draw.sane(1.01, 1e4)),
+        lambda: judged(value.tradeoff, draw.probability(), most=1.0),
+        lambda: (judged(lambda: value.mu()), judged(lambda: value.rho())),
+    ]
+    kind = draw.below(len(calls) + 1)
+    if kind < len(calls):
+        calls[kind]()
     else:
         judged(lambda: hash(value))
         judged(lambda: value.group(draw.count(10)))

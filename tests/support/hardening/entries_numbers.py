@@ -19,26 +19,21 @@ def quick(draw: Draw) -> None:
     if draw.below(8) == 0:
         q = np.array([draw.log_uniform(1e-6, 1.0) for _ in range(1 + draw.below(3))])
         workers = draw.choice([None, 1, 2, 0, -1, 1.5, True])
-    kind = draw.below(9)
-    if kind == 0:
-        judged(ac.get_epsilon, q, sigma, steps, draw.delta(), workers=workers)
-    elif kind == 1:
-        judged(ac.get_delta, q, sigma, steps, draw.loss(), workers=workers, most=1.0)
-    elif kind == 2:
-        judged(ac.epsilon_bounds, q, sigma, steps, draw.delta())
-    elif kind == 3:
-        judged(ac.delta_bounds, q, sigma, steps, draw.loss(), most=1.0)
-    elif kind == 4:
-        judged(ac.get_rdp, q, sigma, steps, draw.sane(1.01, 1e4), workers=workers)
-    elif kind == 5:
-        judged(attack.attack_tpr, q, sigma, steps, draw.probability(), most=1.0)
-    elif kind == 6:
-        judged(attack.membership_advantage, q, sigma, steps, most=1.0)
-    elif kind == 7:
-        judged(attack.bayes_accuracy, q, sigma, steps, draw.probability(), most=1.0)
-    else:
-        prior, tpr = draw.probability(), draw.probability()
-        judged(attack.positive_predictive_value, q, sigma, steps, prior, tpr, most=1.0)
+    run = q, sigma, steps
+    calls = [
+        lambda: judged(ac.get_epsilon, *run, draw.delta(), workers=workers),
+        lambda: judged(ac.get_delta, *run, draw.loss(), workers=workers, most=1.0),
+        lambda: judged(ac.epsilon_bounds, *run, draw.delta()),
+        lambda: judged(ac.delta_bounds, *run, draw.loss(), most=1.0),
+        lambda: judged(ac.get_rdp, *run, draw.sane(1.01, 1e4), workers=workers),
+        lambda: judged(attack.attack_tpr, *run, draw.probability(), most=1.0),
+        lambda: judged(attack.membership_advantage, *run, most=1.0),
+        lambda: judged(attack.bayes_accuracy, *run, draw.probability(), most=1.0),
+        lambda: judged(
+            attack.positive_predictive_value, *run, draw.probability(), draw.probability(), most=1.0
+        ),
+    ]
+    draw.choice(calls)()
 
 
 def calibration(draw: Draw) -> None:

@@ -29,71 +29,56 @@ for name in ("numpy", "scipy.special", "scipy.stats", "hypothesis", "flint", "mp
     import_module(name)
 
 ROOT = Path(__file__).parents[3]
-# The tests that are about a module, what mutation testing asked for first.
 CONVERSIONS = ["conversions/test_conversions_mutants.py", "conversions/test_conversions.py"]
 FILTERS = ["ledger/test_filters_mutants.py", "ledger/test_filters.py", "ledger/test_accountant.py"]
 GRID = [f"analyses/pld/test_{name}.py" for name in ("loss_grid_mutants", "loss_grid", "pld")]
-TESTS = {
-    "display": ["test_display.py"],
-    "intervals": ["conversions/test_conversions_mutants.py", "test_intervals.py"],
-    "conversions/functional": CONVERSIONS,
-    "conversions/gaussian": CONVERSIONS,
-    "conversions/pure": CONVERSIONS,
+SAMPLED_LOSS = ["pairs/test_sampled_loss_mutants.py", "pairs/test_sampled_loss.py"]
+UNDERFLOW = ["cross_cutting/test_underflow.py"]
+LAWS = ["mechanisms/test_gaussian_laplace_mutants.py", "mechanisms/test_mechanisms.py"]
+MERGED = ["pairs/test_sums.py", "pairs/test_product.py"]
+COMPOSED = ["composition/test_composition_mutants.py", "composition/test_composition.py"]
+STEPS = ["analyses/over_steps/test_prefixes.py", "analyses/over_steps/test_mixes.py"]
+# Whose errors would cost soundness, and which tests are about a module beside those of its name.
+BESIDE = {
+    "_basics/display": ["test_display.py"],
+    "_basics/intervals": ["test_intervals.py", *CONVERSIONS[:1]],
+    "_basics/rounding": ["test_rounding.py", "pairs/test_sums.py", *UNDERFLOW],
+    "conversions/guarantees": CONVERSIONS,
     "conversions/renyi": ["analyses/test_renyi_conversion_mutants.py", *CONVERSIONS],
-    "analyses/classical": ["analyses/test_classical.py"],
-    "analyses/gdp": ["analyses/test_gdp.py", *CONVERSIONS],
-    "analyses/renyi_conversion": [
-        "analyses/test_renyi_conversion.py",
-        "analyses/test_renyi_conversion_mutants.py",
-        *CONVERSIONS,
-    ],
-    "analyses/over_steps/prefixes": ["analyses/over_steps/test_prefixes.py"],
-    "analyses/over_steps/mixes": ["analyses/over_steps/test_mixes.py"],
+    "analyses/gdp": CONVERSIONS,
+    "analyses/renyi_conversion": CONVERSIONS,
+    "analyses/over_steps/history": STEPS,
     "ledger/filters": FILTERS,
-    "ledger/exact_sums": ["ledger/test_exact_sums.py", *FILTERS[:2]],
-    "ledger/budget": ["ledger/test_budget.py", *FILTERS],
-    "ledger/meters": ["ledger/test_meters.py", *FILTERS],
-    "ledger/odometer": ["ledger/test_odometer.py", *FILTERS[:2]],
+    "ledger/exact_sums": FILTERS[:2],
+    "ledger/budget": FILTERS,
+    "ledger/meters": FILTERS,
+    "ledger/odometer": FILTERS[:2],
     "ledger/kinds": ["ledger/test_accountant_affordable.py", *FILTERS],
-    "ledger/individual": ["ledger/test_individual.py"],
-    "composition/composition": [
-        "composition/test_composition_mutants.py",
-        "pairs/test_sums.py",
-        "pairs/test_product.py",
-        "composition/test_composition.py",
-    ],
-    "composition/problems": [
-        "composition/test_composition_mutants.py",
-        "composition/test_problems.py",
-        "composition/test_composition.py",
-    ],
-    "_rounding": ["test_rounding.py", "pairs/test_sums.py", "cross_cutting/test_underflow.py"],
-    "pairs/excess": ["pairs/test_excess.py", "cross_cutting/test_underflow.py"],
-    "pairs/sampled_loss": ["pairs/test_sampled_loss_mutants.py", "pairs/test_sampled_loss.py"],
-    "pairs/sums": ["pairs/test_sums.py"],
-    "pairs/product": ["pairs/test_product.py"],
-    "mechanisms/gaussian": [
-        "mechanisms/test_gaussian_laplace_mutants.py",
-        "mechanisms/test_mechanisms.py",
-    ],
-    "mechanisms/laplace": [
-        "mechanisms/test_gaussian_laplace_mutants.py",
-        "mechanisms/test_mechanisms.py",
-    ],
-    "audit/two_sample": [
-        "audit/test_two_sample_mutants.py",
-        "audit/test_two_sample.py",
-        "audit/test_confidence_mutants.py",
-        "audit/test_confidence.py",
-    ],
-    "audit/one_run": ["audit/test_one_run_mutants.py", "audit/test_one_run.py"],
-    "search": ["test_search.py"],
-    "calibration/subsampled_gaussian": ["calibration/test_subsampled_gaussian.py"],
+    "composition/composition": [*COMPOSED, *MERGED],
+    "composition/problems": COMPOSED,
+    "pairs/excess": [*SAMPLED_LOSS, *UNDERFLOW],
+    "pairs/product": MERGED,
+    "mechanisms/gaussian": LAWS,
+    "mechanisms/laplace": LAWS,
+    "audit/two_sample": ["audit/test_confidence_mutants.py", "audit/test_confidence.py"],
     "analyses/pld/loss_grid": GRID,
-    "analyses/pld/fft": ["analyses/pld/test_fft_mutants.py", "analyses/pld/test_fft.py", *GRID],
-    "analyses/pld/spacings": ["analyses/pld/test_spacings_mutants.py", *GRID],
-    "analyses/pld/composed_law": ["analyses/pld/test_composed_law_mutants.py", *GRID],
+    "analyses/pld/fft": GRID,
+    "analyses/pld/spacings": GRID,
+    "analyses/pld/composed_law": GRID,
 }
+ALONE = ("analyses/classical", "audit/one_run")
+ALONE += ("calibration/subsampled_gaussian", "ledger/individual", "search")
+BESIDE |= {module: [] for module in ALONE}
+
+
+def tests_of(module: str) -> list[str]:
+    """Return the tests named after a module, what mutation testing asked for first, and others."""
+    folder, _, name = module.rpartition("/")
+    own = [f"{folder}/test_{name}{more}.py".lstrip("/") for more in ("_mutants", "")]
+    there = [each for each in own if (ROOT / "tests" / each).exists()]
+    return list(dict.fromkeys([*there, *BESIDE[module]]))
+
+
 ARITHMETIC = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
 COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
@@ -183,23 +168,14 @@ def mutants(source: str) -> list[tuple[str, str]]:
         value = getattr(parent, field)
         old = value if index is None else value[index]
         for new in variants(old):
-            line, before, after = (
-                old.lineno,
-                ast.unparse(old),
-                ast.unparse(ast.fix_missing_locations(new)),
-            )
-            if index is None:
-                setattr(parent, field, new)
-            else:
-                value[index] = new
+            change = f"{ast.unparse(old)} -> {ast.unparse(ast.fix_missing_locations(new))}"
+            owner, key = (vars(parent), field) if index is None else (value, index)
+            owner[key] = new
             text = ast.unparse(ast.fix_missing_locations(tree))
-            if index is None:
-                setattr(parent, field, old)
-            else:
-                value[index] = old
+            owner[key] = old
             if text != original and text not in seen:
                 seen.add(text)
-                made.append((f"{function}:{line}: {before} -> {after}", text))
+                made.append((f"{function}:{old.lineno}: {change}", text))
     return made
 
 
@@ -278,10 +254,10 @@ def main() -> int:
         shutil.copytree(ROOT / "accountant", copied / "accountant")
         shutil.copytree(ROOT / "tests", copied / "tests")
         shutil.copy(ROOT / "pyproject.toml", copied)
-        for name in given.modules or TESTS:
+        for name in given.modules or BESIDE:
             path = copied / "accountant" / f"{name}.py"
             source = path.read_text()
-            tests = prepared(copied, path, TESTS[name], given.slowest)
+            tests = prepared(copied, path, tests_of(name), given.slowest)
             every = mutants(source)
             chosen = random.Random(given.seed).sample(every, min(given.limit, len(every)))
             if given.match:

@@ -59,7 +59,7 @@ class Bug:
         patch.setattr(owner, name, property(changed) if is_property else changed)
 
 
-def collected():
+def collected(folder=""):
     """Return a list of bugs, and the decorator of functions that adds them to it.
 
     A change takes the original and the arguments of a call. Its docstring is the story. A test may
@@ -67,13 +67,18 @@ def collected():
     """
     bugs = []
 
-    def bug(place, check, needs="accountant", name=None):
+    def bug(place, check, needs=None, name=None):
+        module = place.partition(":")[0]
+        if isinstance(check, str) and "::" not in check:
+            inner, _, leaf = f"{folder}{module}".rpartition(".")
+            check = f"{inner.replace('.', '/')}/test_{leaf.lstrip('_')}.py::{check}"
+        needs = needs or next(
+            (each for each in ("opacus", "torch") if each in module), "accountant"
+        )
+
         def add(change):
-            named, found = name or change.__name__.replace("_", "-"), check
-            if isinstance(check, str) and "::" not in check:
-                folder, _, leaf = place.partition(":")[0].rpartition(".")
-                found = f"{folder.replace('.', '/')}/test_{leaf}.py::{check}"
-            bugs.append(Bug(named, place, change, found, needs))
+            named = name or change.__name__.replace("_", "-")
+            bugs.append(Bug(named, f"{folder}{place}", change, check, needs))
             return change
 
         return add

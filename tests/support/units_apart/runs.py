@@ -15,6 +15,7 @@ from accountant.adapters.torch_units import UnitLoader, Units
 from accountant.noise import SecureGenerator
 from accountant.sampling import FullBatch
 from support.units_apart.models import WIDTH
+from support.units_worker import ALONE
 
 UNITS, STEPS, NORM, NOISE = 6, 2, 1.0, 1.0
 
@@ -70,10 +71,8 @@ def by_transformers(model, records, units, sampler, gather, folder):
 
     from accountant.adapters.transformers import PrivacyCallback
 
-    arguments = TrainingArguments(
-        str(folder), learning_rate=0.0, report_to=[], use_cpu=True, disable_tqdm=True,
-        save_strategy="no", remove_unused_columns=False,
-    )  # fmt: skip
+    known = {"learning_rate": 0.0, "remove_unused_columns": False}
+    arguments = TrainingArguments(str(folder), **known, **ALONE)
     trainer = Trainer(model=model, args=arguments, train_dataset=records, data_collator=gather)
     privacy = PrivacyCallback(units, NOISE, NORM, delta=1e-5, sampler=sampler)
     privacy.attach(trainer)
@@ -85,6 +84,7 @@ def by_lightning(model, records, units, sampler, gather, folder):
     import lightning.pytorch as lightning
 
     from accountant.adapters.lightning import PrivacyCallback
+    from support.lightning_module import QUIET
 
     class Module(lightning.LightningModule):
         def __init__(self):
@@ -98,11 +98,8 @@ def by_lightning(model, records, units, sampler, gather, folder):
             return torch.optim.SGD(self.parameters(), lr=0.0)
 
     privacy = PrivacyCallback(units, sampler, NOISE, NORM, delta=1e-5)
-    trainer = lightning.Trainer(
-        max_epochs=1, callbacks=[privacy], logger=False, enable_progress_bar=False,
-        enable_model_summary=False, accelerator="cpu", default_root_dir=str(folder),
-        enable_checkpointing=False,
-    )  # fmt: skip
+    known = {"max_epochs": 1, "enable_checkpointing": False, "default_root_dir": str(folder)}
+    trainer = lightning.Trainer(callbacks=[privacy], **known, **QUIET)
     trainer.fit(Module(), privacy.loader(records, gather))
     return privacy.ledger
 
