@@ -28,7 +28,6 @@ static double points[ACCT_HETEROGENEOUS_SUM_DOUBLES];
 static acct_heterogeneous_sum sums;
 static acct_tilted_law law, scratch;
 static acct_characteristic_sum cf;
-static acct_cached_layout cached[ACCT_CACHED_LAYOUTS];
 static acct_noise_table table;
 static double *memory;
 
@@ -43,7 +42,6 @@ int table_set(double q, double least, double most, int direction, double b, doub
     acct_tilted_law_place(&scratch, law_memory[1], ACCT_MAX_NODES);
     acct_characteristic_sum_place(&cf, cf_memory, ACCT_MAX_NODES);
     acct_heterogeneous_sum_place(&sums, points);
-    sums.cached = cached;
     sums.scratch = &scratch;
     acct_heterogeneous_sum_start(&sums, &plan);
     free(memory);
