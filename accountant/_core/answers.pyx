@@ -74,43 +74,39 @@ ADD = ACCT_ADD
 EITHER = ACCT_EITHER
 
 
-def delta_bounds(double q, double sigma, double steps, double epsilon, int direction):
-    """Bracket δ(epsilon) of ``steps`` steps: ``(lower, upper)``."""
+cdef int renyi_profile(
+    double q, double sigma, double order, double same_order, int direction, acct_bounds *out
+) noexcept nogil:
+    return acct_psg_renyi(q, sigma, order, direction, out)
+
+
+cdef tuple bracket(
+    profile_function function, double q, double sigma, double steps, double given, int direction
+):
     cdef acct_environment saved
     cdef acct_bounds out = {"lower": 0.0, "upper": 0.0}
     cdef int status
     with nogil:
         acct_enter(&saved)
-        status = acct_psg_delta(q, sigma, steps, epsilon, direction, &out)
+        status = function(q, sigma, steps, given, direction, &out)
         acct_leave(&saved)
     check(of_bracket(status, out.lower, out.upper))
     return out.lower, out.upper
+
+
+def delta_bounds(double q, double sigma, double steps, double epsilon, int direction):
+    """Bracket δ(epsilon) of ``steps`` steps: ``(lower, upper)``."""
+    return bracket(acct_psg_delta, q, sigma, steps, epsilon, direction)
 
 
 def epsilon_bounds(double q, double sigma, double steps, double delta, int direction):
     """Bracket ε(delta) of ``steps`` steps: ``(lower, upper)``."""
-    cdef acct_environment saved
-    cdef acct_bounds out = {"lower": 0.0, "upper": 0.0}
-    cdef int status
-    with nogil:
-        acct_enter(&saved)
-        status = acct_psg_epsilon(q, sigma, steps, delta, direction, &out)
-        acct_leave(&saved)
-    check(of_bracket(status, out.lower, out.upper))
-    return out.lower, out.upper
+    return bracket(acct_psg_epsilon, q, sigma, steps, delta, direction)
 
 
 def renyi_bounds(double q, double sigma, double order, int direction):
     """Bracket the Rényi divergence of one step at ``order``: ``(lower, upper)``."""
-    cdef acct_environment saved
-    cdef acct_bounds out = {"lower": 0.0, "upper": 0.0}
-    cdef int status
-    with nogil:
-        acct_enter(&saved)
-        status = acct_psg_renyi(q, sigma, order, direction, &out)
-        acct_leave(&saved)
-    check(of_bracket(status, out.lower, out.upper))
-    return out.lower, out.upper
+    return bracket(renyi_profile, q, sigma, order, order, direction)
 
 
 def epsilon_renyi_upper(double q, double sigma, double steps, double delta):
@@ -175,9 +171,7 @@ def fill_delta_bounds(
     double[::1] lower, double[::1] upper, int[::1] statuses,
 ):
     """Fill ``lower`` and ``upper`` with :func:`delta_bounds` of each element."""
-    fill_profile(
-        acct_psg_delta, q, sigma, steps, epsilon, direction, lower, upper, statuses
-    )
+    fill_profile(acct_psg_delta, q, sigma, steps, epsilon, direction, lower, upper, statuses)
 
 
 def fill_epsilon_bounds(
@@ -186,9 +180,7 @@ def fill_epsilon_bounds(
     double[::1] lower, double[::1] upper, int[::1] statuses,
 ):
     """Fill ``lower`` and ``upper`` with :func:`epsilon_bounds` of each element."""
-    fill_profile(
-        acct_psg_epsilon, q, sigma, steps, delta, direction, lower, upper, statuses
-    )
+    fill_profile(acct_psg_epsilon, q, sigma, steps, delta, direction, lower, upper, statuses)
 
 
 def fill_renyi_bounds(
@@ -196,19 +188,7 @@ def fill_renyi_bounds(
     double[::1] lower, double[::1] upper, int[::1] statuses,
 ):
     """Fill ``lower`` and ``upper`` with :func:`renyi_bounds` of each element."""
-    cdef acct_environment saved
-    cdef Py_ssize_t i, n = q.shape[0]
-    cdef int status
-    cdef acct_bounds out = {"lower": 0.0, "upper": 0.0}  # written only on success
-    same_length(n, (sigma, order, lower, upper, statuses))
-    with nogil:
-        acct_enter(&saved)
-        for i in range(n):
-            status = acct_psg_renyi(q[i], sigma[i], order[i], direction, &out)
-            lower[i] = out.lower
-            upper[i] = out.upper
-            statuses[i] = of_bracket(status, out.lower, out.upper)
-        acct_leave(&saved)
+    fill_profile(renyi_profile, q, sigma, order, order, direction, lower, upper, statuses)
 
 
 def fill_epsilon_renyi_upper(
@@ -232,6 +212,17 @@ def fill_epsilon_renyi_upper(
         acct_leave(&saved)
 
 
+cdef int set_law(
+    acct_mixture_part *part, double sigma, const double[::1] shifts, const double[::1] weights,
+    double silent, double weight_error,
+) except -1:
+    if shifts.shape[0] != weights.shape[0] or not 0 < shifts.shape[0] < 2**30:
+        raise ValueError("the flat arrays handed to the native core differ in length")
+    part.sigma, part.silent, part.weight_err = sigma, silent, weight_error
+    part.count, part.shift, part.weight = <int>shifts.shape[0], &shifts[0], &weights[0]
+    return 0
+
+
 cdef tuple mixture_bounds(
     mixture_function function,
     double sigma, const double[::1] shifts, const double[::1] weights,
@@ -241,14 +232,7 @@ cdef tuple mixture_bounds(
     cdef acct_bounds out = {"lower": 0.0, "upper": 0.0}
     cdef acct_mixture_part part
     cdef int status
-    if shifts.shape[0] != weights.shape[0] or not 0 < shifts.shape[0] < 2**30:
-        raise ValueError("the flat arrays handed to the native core differ in length")
-    part.sigma = sigma
-    part.count = <int>shifts.shape[0]
-    part.shift = &shifts[0]
-    part.weight = &weights[0]
-    part.silent = silent
-    part.weight_err = weight_error
+    set_law(&part, sigma, shifts, weights, silent, weight_error)
     with nogil:
         acct_enter(&saved)
         status = function(&part, steps, given, direction, &out)

@@ -45,7 +45,6 @@ cdef extern from "calibration.h" nogil:
         const acct_target *target, double sigma, double steps, double *q
     )
 
-cdef extern from "calibration.h" nogil:
     ctypedef struct acct_unknown:
         double q
         double sigma

@@ -55,12 +55,7 @@ cdef int set_mixture(acct_part *part, acct_mixture *mixture, object given) excep
     cdef const double[::1] shifts = given[1], weights = given[2]
     cdef double steps = given[3]
     cdef int status
-    if shifts.shape[0] != weights.shape[0] or not 0 < shifts.shape[0] < 2**30:
-        raise ValueError("the flat arrays handed to the native core differ in length")
-    law.sigma, law.silent, law.weight_err = given[0], given[4], given[5]
-    law.count = <int>shifts.shape[0]
-    law.shift = &shifts[0]
-    law.weight = &weights[0]
+    set_law(&law, given[0], shifts, weights, given[4], given[5])
     with nogil:
         acct_enter(&saved)
         status = acct_part_set_mixture(part, mixture, &law, steps)
@@ -173,6 +168,12 @@ ctypedef int (*exchange_function)(
 ) noexcept nogil
 
 
+cdef int exchange_renyi(
+    double mu, double q, double order, double same_order, acct_bounds *out
+) noexcept nogil:
+    return acct_exchange_renyi(mu, q, order, out)
+
+
 cdef tuple exchange_bracket(
     exchange_function function, double mu, double q, double steps, double given
 ):
@@ -200,13 +201,4 @@ def exchange_epsilon_bounds(double distance, double q, double steps, double delt
 
 def exchange_renyi_bounds(double distance, double q, double order):
     """Return (lower, upper) for the divergence of one Poisson-sampled step under replace-one."""
-    cdef acct_environment saved
-    cdef acct_bounds out
-    cdef int status
-    with nogil:
-        acct_enter(&saved)
-        status = acct_exchange_renyi(distance, q, order, &out)
-        acct_leave(&saved)
-        status = of_bracket(status, out.lower, out.upper)
-    check(status)
-    return out.lower, out.upper
+    return exchange_bracket(exchange_renyi, distance, q, order, order)

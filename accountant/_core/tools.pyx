@@ -218,47 +218,13 @@ def profile_sums(const double[::1] b, double first, double spacing, double tilt)
 # The elementary functions that the certificates trust, as the native core calls them.
 
 cdef extern from "elementary.h" nogil:
-    ctypedef enum acct_elementary:
-        ACCT_LIBM_EXP
-        ACCT_LIBM_EXPM1
-        ACCT_LIBM_LOG
-        ACCT_LIBM_LOG1P
-        ACCT_LIBM_SIN
-        ACCT_LIBM_COS
-        ACCT_LIBM_ATAN2
-        ACCT_LIBM_ERF
-        ACCT_LIBM_ERFC
-        ACCT_LIBM_POW
-        ACCT_VMATH_EXP
-        ACCT_VMATH_EXPM1
-        ACCT_VMATH_LOG1P
-        ACCT_VMATH_SIN
-        ACCT_VMATH_COS
-
     void acct_elementary_values(
-        acct_elementary function, const double *x, const double *y, ptrdiff_t n, double *out
+        int function, const double *x, const double *y, ptrdiff_t n, double *out
     )
 
-# The C library's, and those of vmath.h.
-LIBM = {
-    "exp": ACCT_LIBM_EXP,
-    "expm1": ACCT_LIBM_EXPM1,
-    "log": ACCT_LIBM_LOG,
-    "log1p": ACCT_LIBM_LOG1P,
-    "sin": ACCT_LIBM_SIN,
-    "cos": ACCT_LIBM_COS,
-    "atan2": ACCT_LIBM_ATAN2,
-    "erf": ACCT_LIBM_ERF,
-    "erfc": ACCT_LIBM_ERFC,
-    "pow": ACCT_LIBM_POW,
-}
-VMATH = {
-    "exp": ACCT_VMATH_EXP,
-    "expm1": ACCT_VMATH_EXPM1,
-    "log1p": ACCT_VMATH_LOG1P,
-    "sin": ACCT_VMATH_SIN,
-    "cos": ACCT_VMATH_COS,
-}
+# The C library's, and those of vmath.h, in the order of elementary.h.
+LIBM = {name: i for i, name in enumerate("exp expm1 log log1p sin cos atan2 erf erfc pow".split())}
+VMATH = {name: len(LIBM) + i for i, name in enumerate("exp expm1 log1p sin cos".split())}
 
 
 def libm(str name, const double[::1] x, const double[::1] y=None):
@@ -300,7 +266,7 @@ def vmath(str name, const double[::1] x):
     return _values(VMATH[name], x, None)
 
 
-cdef _values(acct_elementary function, const double[::1] x, const double[::1] y):
+cdef _values(int function, const double[::1] x, const double[::1] y):
     cdef acct_environment saved
     cdef const double *second = NULL
     if y is not None:

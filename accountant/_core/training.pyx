@@ -1,5 +1,7 @@
 """What trainers call in their loops: secure noise, and functions of single rows of matrices."""
 
+from libc.float cimport DBL_MAX
+from libc.math cimport atan2, copysign, cos, fabs, hypot, pow, sin, sqrt
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from accountant._core._boundary cimport acct_enter, acct_environment, acct_leave, same
@@ -12,14 +14,11 @@ ctypedef fused real:
 
 cdef extern from "noise.h" nogil:
     void acct_chacha20(const uint32_t key[8], uint64_t counter, uint8_t *out, size_t blocks)
-
-cdef extern from "noise.h" nogil:
     size_t acct_rounded_normal(
         const uint64_t *bits, size_t n, double scale, double *out, size_t *undecided
     )
     double acct_normal_tail_quantile(double p)
 
-cdef extern from "noise.h" nogil:
     struct acct_words:
         const uint64_t *words
         size_t count
@@ -87,7 +86,7 @@ def discrete_gaussian(const uint64_t[::1] words, uint64_t scale, int64_t[::1] ou
     return made, source.used
 
 
-# Row norms, clip factors and row scaling: the C entry points for float32 and float64.
+# Row norms, clip factors and row scaling, for float32 and float64.
 #
 # Matrices must be C-contiguous; shapes are compared here, values are not. No function allocates,
 # and all run without the GIL.
@@ -107,24 +106,12 @@ cdef extern from "rows.h" nogil:
     void acct_row_norms_f32(
         const float *v, ptrdiff_t rows, ptrdiff_t columns, double limit, double *norms2
     )
-    void acct_clip_factors(
-        const double *norms2, ptrdiff_t rows, ptrdiff_t filled, double clipping_norm,
-        double stability, double *factors
-    )
     void acct_scale_rows_f64(
         double *x, const double *factors, ptrdiff_t rows, ptrdiff_t columns
     )
     void acct_scale_rows_f32(
         float *x, const double *factors, ptrdiff_t rows, ptrdiff_t columns
     )
-    void acct_zero_rows_f64(
-        double *x, const double *factors, ptrdiff_t rows, ptrdiff_t columns
-    )
-    void acct_zero_rows_f32(
-        float *x, const double *factors, ptrdiff_t rows, ptrdiff_t columns
-    )
-    void acct_accumulate_f64(const double *x, ptrdiff_t n, double *total)
-    void acct_accumulate_f32(const float *x, ptrdiff_t n, double *total)
 
 
 def add_ghost_norms(
@@ -168,16 +155,24 @@ def clip_factors(
     const double[::1] norms2, Py_ssize_t filled, double clipping_norm, double stability,
     double[::1] factors
 ):
-    """Fill ``factors``: flat when ``stability < 0``, else automatic; 0 where not finite."""
+    """Fill ``factors``: flat when ``stability < 0``, else automatic; 0 where not finite.
+
+    Row i of squared norm n² gets min(1, C/n), or C/(n + stability), and 0 from row ``filled`` on.
+    """
     cdef acct_environment saved
+    cdef Py_ssize_t i
+    cdef double norm
     same(norms2.shape[0], factors.shape[0])
-    if not norms2.shape[0]:
-        return
     with nogil:
         acct_enter(&saved)
-        acct_clip_factors(
-            &norms2[0], norms2.shape[0], filled, clipping_norm, stability, &factors[0]
-        )
+        for i in range(norms2.shape[0]):
+            norm = sqrt(norms2[i])
+            if i >= filled or not norm <= DBL_MAX:
+                factors[i] = 0.0
+            elif stability >= 0.0:
+                factors[i] = clipping_norm / (norm + stability)
+            else:
+                factors[i] = 1.0 if norm <= clipping_norm else clipping_norm / norm
         acct_leave(&saved)
 
 
@@ -198,31 +193,22 @@ def scale_rows(real[:, ::1] x, const double[::1] factors):
 
 def zero_rows(real[:, ::1] x, const double[::1] factors):
     """Write zeros into the rows of ``x`` whose factor is 0."""
-    cdef acct_environment saved
+    cdef Py_ssize_t i
     same(x.shape[0], factors.shape[0])
-    if not factors.shape[0]:
-        return
-    with nogil:
-        acct_enter(&saved)
-        if real is double:
-            acct_zero_rows_f64(&x[0, 0], &factors[0], x.shape[0], x.shape[1])
-        else:
-            acct_zero_rows_f32(&x[0, 0], &factors[0], x.shape[0], x.shape[1])
-        acct_leave(&saved)
+    for i in range(x.shape[0]):
+        if factors[i] == 0.0:
+            x[i, :] = 0
 
 
 def accumulate(const real[::1] x, double[::1] total):
     """Add ``x`` to ``total`` in float64."""
     cdef acct_environment saved
+    cdef Py_ssize_t i
     same(x.shape[0], total.shape[0])
-    if not x.shape[0]:
-        return
     with nogil:
         acct_enter(&saved)
-        if real is double:
-            acct_accumulate_f64(&x[0], x.shape[0], &total[0])
-        else:
-            acct_accumulate_f32(&x[0], x.shape[0], &total[0])
+        for i in range(x.shape[0]):
+            total[i] += x[i]
         acct_leave(&saved)
 
 
@@ -240,14 +226,6 @@ cdef extern from "rows.h" nogil:
         const float *x, ptrdiff_t rows, ptrdiff_t inner, const float *w, ptrdiff_t outer,
         ptrdiff_t down, ptrdiff_t across, float *out
     )
-    void acct_row_waves(
-        const double *angles, ptrdiff_t rows, ptrdiff_t inner, double scale, double *out,
-        ptrdiff_t outer
-    )
-    void acct_row_polar(
-        const double *across, const double *down, ptrdiff_t n, double *size, double *angle
-    )
-    void acct_row_powers(const double *x, ptrdiff_t n, double power, double *out)
     void acct_row_units(double *x, ptrdiff_t rows, ptrdiff_t columns)
 
 
@@ -279,35 +257,39 @@ def products(const real[:, ::1] x, const real[:, :] w, real[:, ::1] out):
 
 def waves(const double[:, ::1] angles, double scale, double[:, ::1] out):
     """Write ``scale`` times cosines, then sines, of each row of angles into ``out``."""
+    cdef Py_ssize_t i, j, inner = angles.shape[1]
     same(angles.shape[0], out.shape[0])
-    if not (angles.shape[1] <= out.shape[1] <= 2 * angles.shape[1]):
+    if not (inner <= out.shape[1] <= 2 * inner):
         raise ValueError("the arrays handed to the native core do not fit each other")
-    if not (out.shape[0] and out.shape[1]):
-        return
     with nogil:
-        acct_row_waves(
-            &angles[0, 0], angles.shape[0], angles.shape[1], scale, &out[0, 0], out.shape[1]
-        )
+        for i in range(out.shape[0]):
+            for j in range(out.shape[1]):
+                out[i, j] = scale * (cos(angles[i, j]) if j < inner else sin(angles[i, j - inner]))
 
 
 def polar(
     const double[::1] across, const double[::1] down, double[::1] size, double[::1] angle
 ):
     """Write the polar coordinates of points into ``size`` and ``angle``."""
+    cdef Py_ssize_t k
     same(across.shape[0], down.shape[0])
     same(across.shape[0], size.shape[0])
     same(across.shape[0], angle.shape[0])
-    if across.shape[0]:
-        with nogil:
-            acct_row_polar(&across[0], &down[0], across.shape[0], &size[0], &angle[0])
+    with nogil:
+        for k in range(across.shape[0]):
+            size[k] = hypot(across[k], down[k])
+            angle[k] = atan2(down[k], across[k])
 
 
 def powers(const double[::1] x, double power, double[::1] out):
-    """Write ``|x|`` to a power, with the sign of ``x``, into ``out``."""
+    """Write ``|x|`` to a power, with the sign of ``x``, into ``out``, which may be ``x``."""
+    cdef Py_ssize_t k
+    cdef double size
     same(x.shape[0], out.shape[0])
-    if x.shape[0]:
-        with nogil:
-            acct_row_powers(&x[0], x.shape[0], power, &out[0])
+    with nogil:
+        for k in range(x.shape[0]):
+            size = fabs(x[k])
+            out[k] = copysign(sqrt(size) if power == 0.5 else pow(size, power), x[k])
 
 
 def units(double[:, ::1] x):

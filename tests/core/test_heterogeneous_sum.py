@@ -16,7 +16,6 @@ int driver(double q, double sigma, double hi, double steps, double epsilon, doub
     static acct_heterogeneous_sum sums;
     static acct_contour contour;
     static acct_tilted_law law;
-    static acct_cached_layout cached[ACCT_CACHED_LAYOUTS];
     const acct_step step = acct_step_make(q, sigma);
     const acct_window window = {.lo = -40.0 * sigma, .hi = hi};
     const acct_heterogeneous_plan plan = {
@@ -26,7 +25,6 @@ int driver(double q, double sigma, double hi, double steps, double epsilon, doub
     acct_tilted_law_place(&law, memory, ACCT_MAX_NODES);
     if (acct_tilted_law_set(&law, &step, &window, 1.0, 0.0, -40.0)) return 0;
     acct_heterogeneous_sum_place(&sums, points);
-    sums.cached = cached;
     acct_heterogeneous_sum_start(&sums, &plan);
     const acct_part part = {q, sigma, steps, NULL};
     double low_err;

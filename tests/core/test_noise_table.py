@@ -21,15 +21,13 @@ from support.oracle.shift_compositions import line
 DRIVER = """
 #include <math.h>
 #include <stdlib.h>
-#include "noise_table.h"
-#include "noise_table_add.c"
+#include "noise_table.c"
 static double law_memory[2][ACCT_TILTED_LAW_DOUBLES(ACCT_MAX_NODES)];
 static double cf_memory[ACCT_SUM_ARRAYS * ACCT_MAX_NODES];
 static double points[ACCT_HETEROGENEOUS_SUM_DOUBLES];
 static acct_heterogeneous_sum sums;
 static acct_tilted_law law, scratch;
 static acct_characteristic_sum cf;
-static acct_cached_layout cached[ACCT_CACHED_LAYOUTS];
 static acct_noise_table table;
 static double *memory;
 
@@ -44,16 +42,16 @@ int table_set(double q, double least, double most, int direction, double b, doub
     acct_tilted_law_place(&scratch, law_memory[1], ACCT_MAX_NODES);
     acct_characteristic_sum_place(&cf, cf_memory, ACCT_MAX_NODES);
     acct_heterogeneous_sum_place(&sums, points);
-    sums.cached = cached;
     sums.scratch = &scratch;
     acct_heterogeneous_sum_start(&sums, &plan);
     free(memory);
     memory = NULL;
-    const int kinds = acct_noise_table_plan(&table, &sums, q, least, most);
+    double remainder[1 + ORDERS] = {0.0};
+    const int kinds = plan_table(&table, &sums, q, least, most, remainder);
     if (!kinds) return 0;
     sums.plan.steps = 1000.0; /* nodes are as fine as ever where kinds are few */
-    memory = malloc(acct_noise_table_doubles(kinds, table.points, table.levels) * sizeof *memory);
-    if (acct_noise_table_set(&table, memory, &sums, &law, &cf)) return 0;
+    memory = malloc(table_doubles(&table) * sizeof *memory);
+    if (set_table(&table, memory, remainder, &sums, &law, &cf)) return 0;
     window[0] = table.range.lo;
     window[1] = table.range.hi;
     window[2] = sums.order;
@@ -68,10 +66,13 @@ void table_at(double sigma, int k, double *out) {
         out[0] += w.of[j] * table.re[j * table.stride + k];
         out[1] += w.of[j] * table.im[j * table.stride + k];
     }
-    out[2] = error_at(&table, &w, k);
-    out[3] = out[4] = 0.0;
-    if (sums.plan.reverse_order > 0.0) out[3] = log_at(&table, ACCT_NOISE_REVERSE, &w, &out[4]);
-    out[5] = log_at(&table, ACCT_NOISE_RIGHT, &w, &out[6]);
+    out[2] = w.error * table.error[k] + w.moduli * table.remainder[k];
+    block b;
+    read_block(&table, &w, table.stride - ACCT_SUM_BLOCK, &b);
+    out[3] = b.log_modulus[REVERSE];
+    out[4] = log_error(&b, REVERSE);
+    out[5] = b.log_modulus[RIGHT];
+    out[6] = log_error(&b, RIGHT);
 }
 
 double table_decay(double sigma, int level, double *y) {
@@ -100,16 +101,15 @@ void bounds_of(const double *modulus, const double *error, double log_mgf, doubl
                double *high) {
     const double none[ACCT_SUM_BLOCK] = {0};
     block b = {.v = {0}, .arg = {0}};
-    shares s;
     for (int k = 0; k < ACCT_SUM_BLOCK; k++) {
         b.u[k] = modulus[k] - 1.0;
         b.modulus[k] = modulus[k];
         b.log_modulus[k] = log(fmax(modulus[k], 1e-300));
     }
-    bound_block(&b, error, none, 1.0, 0.0, 0.0, log_mgf, &s);
+    bound_block(&b, 1.0, 0.0, error, none);
     for (int k = 0; k < ACCT_SUM_BLOCK; k++) {
-        relative[k] = s.relative[k];
-        high[k] = s.high[k];
+        relative[k] = b.relative[k];
+        high[k] = b.high[k] - log_mgf;
     }
 }
 """
@@ -150,7 +150,7 @@ def tables(tmp_path_factory):
     directory = tmp_path_factory.mktemp("tables")
     source = directory / "driver.c"
     source.write_text(DRIVER)
-    others = [f for f in core_files() if f.name != "noise_table_add.c"]
+    others = [f for f in core_files() if f.name != "noise_table.c"]
     library = build(directory, [source, *others])
     library.table_decay.restype = ctypes.c_double
     return library

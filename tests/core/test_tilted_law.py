@@ -13,7 +13,7 @@ ASK = """
 #include "plan.c"
 #include "gauss_legendre.h"
 
-enum { WHOLE, SHORT_OF_ROOM, THRESHOLD, SHIFTED, ALONG };
+enum { WHOLE, SHORT_OF_ROOM, THRESHOLD, SHIFTED };
 
 /* sets a law on a window in one of these ways; 1: its nodes will do for the other direction */
 int who_takes_it(double q, double sigma, int way) {
@@ -23,18 +23,13 @@ int who_takes_it(double q, double sigma, int way) {
     const acct_step step = acct_step_make(q, sigma);
     acct_window window = acct_plan_window(&step, 1000.0, ACCT_REMOVE, -30.0);
     const acct_window narrow = {.lo = window.lo + 0.5 * sigma, .hi = 0.9 * window.hi};
-    acct_layout layout;
     int status = acct_tilted_law_set(&w.law, &step, &window, 2.0, 0.0, -40.0);
     if (status || !w.law.whole) return -2;
-    acct_tilted_law_layout(&w.law, &layout);
     if (way == SHORT_OF_ROOM) w.law.capacity = ACCT_GL_ORDER;
     if (way == SHIFTED) window.shift = 0.5 * fmin(sigma, sigma * sigma);
     if (way == THRESHOLD)
         window.threshold = (acct_threshold){.origin = step.log_1mq, .scale = 4.0, .doublings = 4};
-    if (way == ALONG)
-        status = acct_tilted_law_set_along(&w.law, &step, &window, 2.0, 0.0, -40.0, &layout);
-    else
-        status = acct_tilted_law_set(&w.law, &step, &window, 2.0, 0.0, -40.0);
+    status = acct_tilted_law_set(&w.law, &step, &window, 2.0, 0.0, -40.0);
     w.law.capacity = room;
     if ((status == ACCT_EPRECISION) != (way == SHORT_OF_ROOM) || !w.law.panels) return -3;
     return has_nodes(&w, &narrow);
@@ -54,16 +49,16 @@ int unused_has_nodes(void) {
 /* the widest panel of a law of so large an error, in deviations of the noise */
 double widest(double q, double sigma, double log_delta, double order, double log_error) {
     acct_workspace w;
-    acct_layout layout;
-    double most = -1.0, before = 0.0;
+    double most = -1.0, before;
     if (acct_workspace_alloc(&w, ACCT_MAX_NODES)) return -1.0;
     const acct_step step = acct_step_make(q, sigma);
     const acct_window window = acct_plan_window(&step, 1.0, ACCT_REMOVE, log_delta);
     if (!acct_tilted_law_set(&w.law, &step, &window, order, 0.0, log_error)) {
-        acct_tilted_law_layout(&w.law, &layout);
-        for (int i = 0; i < layout.panels; i++) {
-            most = fmax(most, (layout.end[i] - before) * (window.hi - window.lo) / sigma);
-            before = layout.end[i];
+        before = window.lo;
+        for (int i = 0; i < w.law.panels; i++) { /* to twice the middle, less the start */
+            const double end = 2.0 * w.law.panel[i].mid - before;
+            most = fmax(most, (end - before) / sigma);
+            before = end;
         }
     }
     acct_workspace_free(&w);
@@ -109,7 +104,7 @@ double left_of_mean(double q, double sigma, int direction, double b, double log_
 }
 """
 
-WHOLE, SHORT_OF_ROOM, THRESHOLD, SHIFTED, ALONG = range(5)
+WHOLE, SHORT_OF_ROOM, THRESHOLD, SHIFTED = range(4)
 
 
 @pytest.fixture(scope="module")
@@ -136,8 +131,6 @@ def test_only_a_whole_law_is_taken(library, q, sigma):
     # panels that were judged with a threshold, or on a path beside the real noise
     assert library.who_takes_it(q, sigma, THRESHOLD) == 0
     assert library.who_takes_it(q, sigma, SHIFTED) == 0
-    # panels of a layout reach to the end, too; nobody takes them
-    assert library.who_takes_it(q, sigma, ALONG) == 0
 
 
 def test_a_workspace_that_was_never_used_has_no_nodes(library):

@@ -28,28 +28,30 @@ ACCT_INLINE double vcos(double x) {
     return c;
 }
 
-EACH(libm_exp, , exp(x))
-EACH(libm_expm1, , expm1(x))
-EACH(libm_log, , log(x))
-EACH(libm_log1p, , log1p(x))
-EACH(libm_sin, , sin(x))
-EACH(libm_cos, , cos(x))
-EACH(libm_atan2, , atan2(x, y))
-EACH(libm_erf, , erf(x))
-EACH(libm_erfc, , erfc(x))
-EACH(libm_pow, , pow(x, y))
-EACH(vmath_exp, ACCT_CLONES, acct_vexp(x))
-EACH(vmath_expm1, ACCT_CLONES, acct_vexpm1(x))
-EACH(vmath_log1p, ACCT_CLONES, acct_vlog1p(x))
-EACH(vmath_sin, ACCT_CLONES, vsin(x))
-EACH(vmath_cos, ACCT_CLONES, vcos(x))
+/* name, attributes and value of each, in the header's order */
+#define ELEMENTARY(each)                       \
+    each(libm_exp, , exp(x))                   \
+    each(libm_expm1, , expm1(x))               \
+    each(libm_log, , log(x))                   \
+    each(libm_log1p, , log1p(x))               \
+    each(libm_sin, , sin(x))                   \
+    each(libm_cos, , cos(x))                   \
+    each(libm_atan2, , atan2(x, y))            \
+    each(libm_erf, , erf(x))                   \
+    each(libm_erfc, , erfc(x))                 \
+    each(libm_pow, , pow(x, y))                \
+    each(vmath_exp, ACCT_CLONES, acct_vexp(x)) \
+    each(vmath_expm1, ACCT_CLONES, acct_vexpm1(x)) \
+    each(vmath_log1p, ACCT_CLONES, acct_vlog1p(x)) \
+    each(vmath_sin, ACCT_CLONES, vsin(x))      \
+    each(vmath_cos, ACCT_CLONES, vcos(x))
+
+ELEMENTARY(EACH)
 
 typedef void loop(const double *restrict, const double *restrict, ptrdiff_t, double *restrict);
 
-static loop *const LOOPS[ACCT_ELEMENTARY_COUNT] = {
-    libm_exp, libm_expm1, libm_log,  libm_log1p,  libm_sin,    libm_cos,  libm_atan2, libm_erf,
-    libm_erfc, libm_pow,  vmath_exp, vmath_expm1, vmath_log1p, vmath_sin, vmath_cos,
-};
+#define NAME(name, attributes, expression) name,
+static loop *const LOOPS[ACCT_ELEMENTARY_COUNT] = {ELEMENTARY(NAME)};
 
 void acct_elementary_values(acct_elementary function, const double *x, const double *y, ptrdiff_t n,
                             double *out) {

@@ -26,7 +26,6 @@ void acct_heterogeneous_free(acct_heterogeneous_workspace *w) {
     free(w->group);
     free(w->worst);
     free(w->keyed);
-    free(w->sums.cached);
     acct_noise_tables_free(&w->tables);
 }
 
@@ -57,9 +56,8 @@ int acct_heterogeneous_alloc(acct_heterogeneous_workspace *w, const acct_part *p
     w->keyed = malloc((size_t)count * sizeof *w->keyed);
     w->coarse = malloc((size_t)count * sizeof *w->coarse);
     w->nodes = malloc(coarse * sizeof *w->nodes);
-    w->sums.cached = malloc(ACCT_CACHED_LAYOUTS * sizeof *w->sums.cached);
     w->block = malloc(doubles * sizeof(double));
-    if (!w->block || !w->coarse || !w->nodes || !w->group || !w->worst || !w->keyed || !w->sums.cached) {
+    if (!w->block || !w->coarse || !w->nodes || !w->group || !w->worst || !w->keyed) {
         acct_heterogeneous_free(w);
         return ACCT_ENOMEM;
     }

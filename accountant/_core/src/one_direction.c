@@ -48,8 +48,6 @@ static double single_epsilon(const acct_step *step, double delta) {
 
 /* relative error of delta aimed at */
 #define DELTA_TOLERANCE 1e-11
-/* a bound that is wide, and below this, is given another try */
-#define FAR_OUT 1e-20
 /* logarithms of the least delta that the first and the last window are made for */
 #define FIRST_REACH -40.0
 #define LAST_REACH -745.0
@@ -77,26 +75,6 @@ static int narrow_delta(acct_workspace *w, const acct_step *step, double steps, 
             return 1;
     }
     return 0;
-}
-
-/* about log delta where one step's large loss spends everything: far out the saddle point's nodes miss that */
-static double log_delta_at_tail(const acct_step *step, double steps, double epsilon) {
-    acct_bounds single;
-    acct_single_delta(step->q, step->sigma, epsilon, ACCT_REMOVE, &single);
-    return acct_max(log(steps) + log(single.upper), LAST_REACH);
-}
-
-/* Contours where the saddle point led nowhere, perhaps to none at all: about what one step's large loss makes
- * of it, which *log_delta is set to, then about the saddle point on the widest window. */
-static int narrow_far_delta(acct_workspace *w, const acct_step *step, double steps, double epsilon,
-                            double *log_delta, acct_bounds *out) {
-    acct_saddle saddle;
-    *log_delta = log_delta_at_tail(step, steps, epsilon);
-    if (narrow_delta(w, step, steps, epsilon, ACCT_REMOVE, log_delta, out)) return 1;
-    const acct_window window = acct_plan_window(step, steps, ACCT_REMOVE, LAST_REACH);
-    if (acct_saddle_at_epsilon(&w->law, step, steps, ACCT_REMOVE, &window, epsilon, &saddle)) return 0;
-    double widest = acct_max(acct_min(saddle.log_delta, -1e-3), LAST_REACH);
-    return narrow_delta(w, step, steps, epsilon, ACCT_REMOVE, &widest, out);
 }
 
 /* The saddle point on a window for what is likely, then on one for the answer, and no larger: at the orders of a far
@@ -130,17 +108,11 @@ int acct_delta_one_way(acct_workspace *w, const acct_step *step, double steps, d
     acct_saddle saddle;
     const int status = saddle_within_reach(w, step, steps, direction, epsilon, &saddle);
     double log_delta = status ? -1.0 : acct_max(acct_min(saddle.log_delta, -1e-3), LAST_REACH);
-    int good = !status && narrow_delta(w, step, steps, epsilon, direction, &log_delta, out);
-    double at_tail = log_delta;
-    if (!good && acct_min(out->upper, exp(log_delta)) < FAR_OUT && direction == ACCT_REMOVE && !step->mixture)
-        good = narrow_far_delta(w, step, steps, epsilon, &at_tail, out);
+    const int good = !status && narrow_delta(w, step, steps, epsilon, direction, &log_delta, out);
     if (!good) {
         /* whatever the window, what is outside counts in full */
         acct_bounds_intersect(out, 0.0,
                               acct_chernoff_delta_upper(w, step, steps, direction, epsilon, log_delta, 0.0));
-        if (at_tail != log_delta)
-            acct_bounds_intersect(out, 0.0,
-                                  acct_chernoff_delta_upper(w, step, steps, direction, epsilon, at_tail, 0.0));
         const double nearest = acct_min(2.0 * FIRST_REACH, 0.5 * log_delta);
         for (double log_within = LAST_REACH; log_within < nearest; log_within *= 0.8)
             acct_bounds_intersect(
@@ -149,8 +121,6 @@ int acct_delta_one_way(acct_workspace *w, const acct_step *step, double steps, d
         acct_bounds_intersect(
             out, 0.0, acct_max(acct_up(steps * step->q), ACCT_TINY)); /* the record is never sampled otherwise */
     }
-    if (!good || (out->lower > 0.999 && out->upper - out->lower > 1e-10))
-        acct_bounds_intersect(out, acct_chernoff_delta_lower(w, step, steps, direction, epsilon), 1.0);
     return ACCT_OK;
 }
 

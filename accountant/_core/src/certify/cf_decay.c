@@ -395,7 +395,7 @@ static double least_uniform(acct_cf_decay *d, double b, double share, double y0,
     return stop;
 }
 
-double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, double share, double most) {
+double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, double share) {
     double variance = 0.0;
     for (int i = 0; i < d->windows; i++) variance = acct_max(variance, d->window[i].variance);
     if (!(variance > 0.0)) return INFINITY;
@@ -408,9 +408,6 @@ double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, 
         acct_cf_decay_shift(d, scratch, log(0.5 * share) + log(ACCT_PI * one), acct_min(d->y_uniform, 1e3 * one));
         if (d->y_uniform < INFINITY) stop = descend(d, b, share);
     }
-    /* a law spread over scales: moments fail early, but windows of the right scale may not */
-    for (double y = 7.0 * total; stop > 25.0 * total && y < acct_min(0.7 * stop, 8.0 * most); y *= 1.4)
-        if (try_uniform(d, share, y, MOST_WINDOWS)) return descend(d, b, share);
     return stop;
 }
 

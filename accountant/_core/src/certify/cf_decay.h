@@ -45,8 +45,8 @@ double acct_cf_decay_path_upper(const acct_cf_decay_path *path, double y);
 void acct_cf_decay_shift(acct_cf_decay *d, acct_tilted_law *scratch, double wanted, double y_most);
 
 /* sets d->y_uniform, d->log_uniform and returns a y beyond which the tail is about `share`;
- * inf if none is found; most: about the largest that is of use */
-double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, double share, double most);
+ * inf if none is found */
+double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, double share);
 
 /* requires acct_cf_decay_stop (on this or an equal law)
  * ensures sum over lattice points y_k = k dy > y of

@@ -92,7 +92,6 @@ typedef struct {
     double *factor;   /* acct_trapezoid_factor */
     double *poles;    /* argument of s (s - 1) */
     double *error;    /* of the terms last computed */
-    double least_log, most_ratio; /* of all points */
 } acct_line_values;
 
 #define ACCT_LINE_ARRAYS 7

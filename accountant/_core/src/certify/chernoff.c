@@ -98,22 +98,3 @@ double acct_chernoff_delta_upper(acct_workspace *w, const acct_step *step, doubl
     if (acct_chernoff_set(&bound, &w->law, step, &window, steps, direction, saddle.b)) return 1.0;
     return acct_chernoff_at(&bound, steps, epsilon);
 }
-
-double acct_chernoff_delta_lower(acct_workspace *w, const acct_step *step, double steps, int direction,
-                                 double epsilon) {
-    const acct_window window = {.lo = -12.0 * step->sigma, .hi = acct_step_largest(step) + 12.0 * step->sigma};
-    double best = 1.0;
-    if (acct_tilted_law_set(&w->law, step, &window, 0.5, 0.0, -log(steps) - 12.0)) return 0.0;
-    for (double theta = 0.5; theta > 1e-9; theta *= 0.6) {
-        acct_moments m;
-        acct_tilted_law_moments(&w->law, acct_order_at(direction, -theta), 1, &m);
-        /* the window is short of the whole integral by at most P + Q of what is outside */
-        const double missing = acct_tilted_law_mass_outside(&w->law);
-        const double log_mgf = m.log_mgf + m.log_mgf_err + missing * exp(-m.log_mgf);
-        const double log_bound = steps * log_mgf + theta * epsilon;
-        const double bound = exp(log_bound + 1e-12 * (fabs(log_bound) + theta * epsilon));
-        if (!(bound < best) && best < 1.0) break;
-        best = acct_min(best, bound);
-    }
-    return acct_max(acct_down(1.0 - best), 0.0);
-}

@@ -32,11 +32,6 @@ double acct_chernoff_at(const acct_chernoff *bound, double steps, double epsilon
 double acct_chernoff_delta_upper(acct_workspace *w, const acct_step *step, double steps, int direction,
                                  double epsilon, double log_delta, double b);
 
-/* ensures delta(epsilon) >= returned >= 0: 1 - delta <= E min(1, e^{eps - L}) by Chernoff inside
- * (0, 1); useful where delta is within 1e-12 of 1 */
-double acct_chernoff_delta_lower(acct_workspace *w, const acct_step *step, double steps, int direction,
-                                 double epsilon);
-
 /* A bound on the profile by the moduli along one vertical line (Theorem 20): no phases, no points, no aliases.
  *
  * At the saddle point phases only set in with the third power of y, so that little is lost; Chernoff's bound, the

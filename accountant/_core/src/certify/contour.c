@@ -204,7 +204,7 @@ int acct_contour_build(acct_contour *k, acct_tilted_law *law, acct_tilted_law *s
     acct_cf_decay_set(&decay, law, &m, k->built_steps); /* more steps leave less behind the last term */
     status = set_step(k, law, &m, problem, log_share);
     if (status) return status;
-    const double y_max = acct_cf_decay_stop(&decay, scratch, b, share, problem->most_points * k->dy);
+    const double y_max = acct_cf_decay_stop(&decay, scratch, b, share);
     status = set_count(k, &decay, y_max, problem->most_points);
     if (status) return status;
     /* unless the first law does, one that resolves |y| <= y_last */

@@ -51,7 +51,6 @@ void acct_heterogeneous_sum_start(acct_heterogeneous_sum *sums, const acct_heter
     memset(sums->size, 0, n * sizeof(double));
     sums->log_mgf = sums->drift = (acct_sum){0.0, 0.0};
     sums->parts = 0;
-    for (int i = 0; i < ACCT_CACHED_LAYOUTS; i++) sums->cached[i].cell = sums->cached[i].layout.panels = 0;
     sums->log_mgf_err = sums->outside = 0.0;
     sums->log_stay = sums->log_stay_ratio = sums->stay_err = sums->below = sums->lost = 0.0;
     sums->reverse_log = 0.0;
@@ -205,8 +204,6 @@ void acct_heterogeneous_add_outside(acct_heterogeneous_sum *sums, const acct_til
     sums->outside += part->steps * (above + ACCT_UNDERFLOW) * ACCT_SLACK;
 }
 
-/* on the panels of an earlier part of the same cell where those fit (every panel is checked again), else by a
- * search */
 int acct_heterogeneous_grid(acct_heterogeneous_sum *sums, acct_tilted_law *law, const acct_step *step,
                             const acct_part *part, const acct_window *given, double finer) {
     const acct_heterogeneous_plan *p = &sums->plan;
@@ -214,12 +211,6 @@ int acct_heterogeneous_grid(acct_heterogeneous_sum *sums, acct_tilted_law *law, 
     const double reach = fabs(acct_loss(step, given->hi, NULL)) + 1.0;
     const double log_error = p->log_error - 2.3 + acct_min(log(p->b * (p->b + 1.0)), 0.0) - log(p->steps) - 4.0 -
                              log(2.0 + y_last * reach) - finer;
-    const int64_t cell =
-        acct_part_cell(part, finer > 0.0 ? 12.0 : 50.0); /* kinds of a table are further apart */
-    acct_cached_layout *cached = &sums->cached[(uint64_t)cell % ACCT_CACHED_LAYOUTS];
-    if (cached->cell == cell &&
-        !acct_tilted_law_set_along(law, step, given, sums->order, y_last, log_error, &cached->layout))
-        return ACCT_OK;
     acct_window window = *given;
     double *weight = sums->coarse;
     acct_coarse coarse;
@@ -227,12 +218,7 @@ int acct_heterogeneous_grid(acct_heterogeneous_sum *sums, acct_tilted_law *law, 
     acct_coarse_set(&coarse, part, &window);
     acct_coarse_weights(&coarse, sums->order, weight);
     acct_place_breaks(step, coarse.nodes, coarse.loss, weight, &window);
-    /* a little finer than needed, so that the panels do for the next one */
-    const int status = acct_tilted_law_set(law, step, &window, sums->order, y_last, log_error - 0.7);
-    cached->cell = cell;
-    acct_tilted_law_layout(law, &cached->layout);
-    if (status) cached->layout.panels = 0;
-    return status;
+    return acct_tilted_law_set(law, step, &window, sums->order, y_last, log_error);
 }
 
 int acct_heterogeneous_sum_add(acct_heterogeneous_sum *sums, acct_tilted_law *law,

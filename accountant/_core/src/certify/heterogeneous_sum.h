@@ -30,16 +30,8 @@ typedef struct {
     double log_error; /* log of the error wanted in units of the sum's scale */
 } acct_heterogeneous_plan;
 
-/* panels found for one part, for others within about two per cent of it */
-#define ACCT_CACHED_LAYOUTS 256
-typedef struct {
-    int64_t cell;
-    acct_layout layout;
-} acct_cached_layout;
-
 typedef struct {
     acct_heterogeneous_plan plan;
-    acct_cached_layout *cached; /* ACCT_CACHED_LAYOUTS seats, by cell */
     acct_tilted_law *scratch; /* for paths */
     double *coarse;           /* weights and arrays of one part, to search for its panels */
     double order, parts;
@@ -62,8 +54,7 @@ typedef struct {
     double weight[ACCT_DECAY_LEVELS + 1]; /* of the points between two levels, and of all beyond the last */
 } acct_heterogeneous_sum;
 
-/* arrays in the caller's memory, ACCT_HETEROGENEOUS_SUM_DOUBLES doubles; sums->cached and sums->scratch are the
- * caller's, too */
+/* arrays in the caller's memory, ACCT_HETEROGENEOUS_SUM_DOUBLES doubles; sums->scratch is the caller's, too */
 #define ACCT_HETEROGENEOUS_SUM_DOUBLES \
     (9 * (size_t)ACCT_HETEROGENEOUS_POINTS + (1 + ACCT_COARSE_ARRAYS) * (size_t)ACCT_MOST_COARSE_NODES)
 void acct_heterogeneous_sum_place(acct_heterogeneous_sum *sums, double *memory);

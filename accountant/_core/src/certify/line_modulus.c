@@ -80,7 +80,7 @@ static double near_upper(const exponent *g, double b, double *y) {
 static double integral_upper(acct_cf_decay *decay, acct_tilted_law *scratch, double b, double deviation) {
     const double front = 1.0 / (ACCT_PI * b * (b + 1.0)), most = MODULUS_REACH / deviation;
     double best = INFINITY, end = 0.0;
-    if (!(acct_cf_decay_stop(decay, scratch, b, TAIL_SHARE * front / deviation, most) < most))
+    if (!(acct_cf_decay_stop(decay, scratch, b, TAIL_SHARE * front / deviation) < most))
         return INFINITY;
     for (int i = 0; i < decay->windows; i++) {
         double y;

@@ -46,28 +46,6 @@ static void set_poles(int count, double b, double dy, double *restrict factor, d
     factor[0] *= 0.5;
 }
 
-/* the least log |1+V| and the largest ratio, which is inf where V is NaN */
-ACCT_CLONES
-static void set_ends(int count, const double *restrict log_modulus, const double *restrict ratio,
-                     double *restrict least_log, double *restrict most_ratio) {
-    double least[ACCT_WIDE] = {0}, most[ACCT_WIDE] = {0};
-    int k = 0;
-    for (; k + ACCT_WIDE <= count; k += ACCT_WIDE)
-        for (int i = 0; i < ACCT_WIDE; i++) {
-            least[i] = log_modulus[k + i] < least[i] ? log_modulus[k + i] : least[i];
-            most[i] = ratio[k + i] > most[i] ? ratio[k + i] : most[i];
-        }
-    for (; k < count; k++) {
-        least[0] = log_modulus[k] < least[0] ? log_modulus[k] : least[0];
-        most[0] = ratio[k] > most[0] ? ratio[k] : most[0];
-    }
-    *least_log = *most_ratio = 0.0;
-    for (int i = 0; i < ACCT_WIDE; i++) {
-        *least_log = acct_min(*least_log, least[i]);
-        *most_ratio = acct_max(*most_ratio, most[i]);
-    }
-}
-
 void acct_line_values_set(acct_line_values *values, acct_characteristic_sum *cf,
                           const acct_tilted_law *law, const acct_moments *m, double b, double dy,
                           int count) {
@@ -80,7 +58,6 @@ void acct_line_values_set(acct_line_values *values, acct_characteristic_sum *cf,
                         values->arg + first, values->ratio + first, values->log_most + first);
     }
     set_poles(count, b, dy, values->factor, values->poles);
-    set_ends(count, values->log_modulus, values->ratio, &values->least_log, &values->most_ratio);
 }
 
 /* With r = |1+V| - error > 0 the n-th power is within a factor e^{n error / r} of the computed one; where
@@ -105,25 +82,6 @@ static void raise_values(int count, double steps, double sign, const double *res
     }
 }
 
-/* n error / r up to which e^{n error / r} - 1 needs no reduction */
-#define LITTLE 0.34
-
-/* The same to the last bit where no power is taken for 0 and every relative error is little: two exponentials of
- * three, and the reduction of one, would change nothing. */
-ACCT_CLONES
-static void raise_exact(int count, double steps, double sign, const double *restrict log_modulus,
-                        const double *restrict arg, const double *restrict ratio,
-                        const double *restrict factor, const double *restrict poles,
-                        double *restrict amplitude, double *restrict phase, double *restrict error) {
-    for (int k = 0; k < count; k++) {
-        const double power = steps * log_modulus[k], turn = steps * arg[k];
-        const double a = acct_vexp(power) * factor[k];
-        amplitude[k] = a;
-        phase[k] = sign * turn - poles[k];
-        error[k] = a * acct_expm1_small(steps * ratio[k]) + a * ACCT_U * (40.0 + 16.0 * (fabs(power) + fabs(turn)));
-    }
-}
-
 ACCT_CLONES
 static double total_of(int count, const double *restrict x) {
     double sum[ACCT_WIDE] = {0};
@@ -136,12 +94,8 @@ static double total_of(int count, const double *restrict x) {
 
 double acct_line_values_power(const acct_line_values *v, int count, double steps, double sign,
                               double *amplitude, double *phase) {
-    if (steps * v->least_log >= ACCT_LEAST_LOG && steps * v->most_ratio < LITTLE)
-        raise_exact(count, steps, sign, v->log_modulus, v->arg, v->ratio, v->factor, v->poles, amplitude, phase,
-                    v->error);
-    else
-        raise_values(count, steps, sign, v->log_modulus, v->arg, v->ratio, v->log_most, v->factor, v->poles,
-                     amplitude, phase, v->error);
+    raise_values(count, steps, sign, v->log_modulus, v->arg, v->ratio, v->log_most, v->factor, v->poles, amplitude,
+                 phase, v->error);
     return total_of(count, v->error) * ACCT_SLACK;
 }
 

@@ -14,25 +14,6 @@
 #define ARCS 16
 #define TABLE_MOST_EXPONENT 1e5
 
-/* ensures  Re 1/beta^2 >= returned on the ellipse: it is harmonic there, so least on the boundary; for
- *          b >= eta it falls with eta, and in b it rises, then falls: least at an arc's corners.
- *          At most 0: no claim */
-static double least_precision(double mid, double a, double axis) {
-    double least = INFINITY, right = mid + a;
-    for (int i = 0; i < ARCS; i++) { /* the top of the ellipse is an end of two arcs */
-        const double t0 = ACCT_PI * i / ARCS, t1 = ACCT_PI * (i + 1) / ARCS;
-        const double left = i + 1 < ARCS ? mid + a * cos(t1) : mid - a;
-        const double high = axis * acct_max(sin(t0), sin(t1)) * (1.0 + 1e-12);
-        const double at[2] = {left * (1.0 - 1e-12), right};
-        for (int j = 0; j < 2; j++) {
-            const double b2 = at[j] * at[j], e2 = high * high, size = b2 + e2;
-            least = acct_min(least, (b2 - e2) / (size * size) - 1e-12 / size);
-        }
-        right = left;
-    }
-    return least * (1.0 - 1e-12);
-}
-
 /* log of an upper bound on int e^{-precision u^2/2 - u/2 + order L} du over the window: every factor at the end
  * of a piece where it is larger */
 ACCT_CLONES
@@ -59,6 +40,25 @@ static double log_integral(const acct_noise_range *r, double precision, double o
     return top + log(sum * width * (1.0 + 1e-6));
 }
 
+/* at most Re 1/beta^2 where Re beta = at and |Im beta| <= high < at */
+static double precision_at(double at, double high) {
+    const double b2 = at * at, e2 = high * high, size = b2 + e2;
+    return (b2 - e2) / (size * size) - 1e-12 / size;
+}
+
+/* ensures  Re 1/beta^2 >= returned on the ellipse: it is harmonic there, so least on the boundary; for
+ *          b >= eta it falls with eta, and in b it rises, then falls: least at the corners of the box of an arc.
+ *          At most 0: no claim */
+static double least_precision(double mid, double a, double axis) {
+    double least = INFINITY;
+    for (int i = 0; i < ARCS; i++) { /* the top of the ellipse is an end of two arcs */
+        const double t0 = ACCT_PI * i / ARCS, t1 = ACCT_PI * (i + 1) / ARCS, high = axis * acct_max(sin(t0), sin(t1));
+        least = acct_min(least, precision_at(mid + a * cos(t0), high));
+        least = acct_min(least, precision_at(mid + a * cos(t1), high));
+    }
+    return least;
+}
+
 void acct_noise_bound_set(acct_noise_bound *bound, const acct_noise_range *r, double order) {
     const double mid = 0.5 * (r->least + r->most);
     const double half = 0.5 * (r->most - r->least) * (1.0 + 1e-12) + 1e-14 * mid;
@@ -76,11 +76,10 @@ void acct_noise_bound_set(acct_noise_bound *bound, const acct_noise_range *r, do
                              0.125 * (nearest * nearest - axis * axis) + 1e-9;
     }
     /* G at the ends, for real 1/sigma */
-    double edge = 0.0;
+    double edge = 0.0, p;
     const double end[2] = {r->lo, r->hi},
                  log_front = -log(r->least * ACCT_SQRT_2PI) - 0.125 * r->least * r->least;
     for (int i = 0; i < 2; i++) {
-        double p;
         const double u = end[i];
         const double loss = acct_loss_at(u, r->q, log(r->q), log1p(-r->q), (1.0 - r->q) / r->q, &p);
         edge += 16.0 * ACCT_U * (fabs(u) + 1.0 + r->most * r->most) *
@@ -105,111 +104,77 @@ double acct_noise_remainder(const acct_noise_bound *bound, int kinds) {
 /* the log of what the errors of all kinds together may be of those of a part that is added alone */
 #define FINER 2.5
 
-static size_t whole_blocks(int points) {
-    return ((size_t)points + ACCT_SUM_BLOCK - 1) / ACCT_SUM_BLOCK * ACCT_SUM_BLOCK;
+static int whole_blocks(int points) {
+    return (points + ACCT_SUM_BLOCK - 1) / ACCT_SUM_BLOCK * ACCT_SUM_BLOCK;
 }
 
-size_t acct_noise_table_doubles(int kinds, int points, int levels) {
-    return (4 * (size_t)kinds + 2) * whole_blocks(points) + (size_t)kinds * ((size_t)levels + 1);
-}
+/* what the round-off of the weights and of adding so many products is relative to the sum of the moduli */
+static double round_off(const acct_noise_table *t) { return (5.0 * t->kinds + 20.0) * ACCT_U; }
 
-/* the window of u for all steps of the range: that of the least sigma, which is the widest */
-static void set_window(acct_noise_range *range, const acct_heterogeneous_plan *p) {
-    const double sigma = 1.0 / range->most, var = sigma * sigma;
-    const acct_part widest = {range->q, sigma, 1.0, NULL};
-    const acct_window window = acct_part_window(&widest, p->direction, p->deviations, p->most_loss);
-    range->lo = (window.lo - 0.5) / var;
-    range->hi = (window.hi - 0.5) / var;
-}
+/* real orders beside the line's: those of the aliases and of the reverse term; sets them and returns how many */
+enum { RIGHT, LEFT, REVERSE, ORDERS };
 
-static double order_of(const acct_heterogeneous_sum *sums, int i) {
-    const acct_heterogeneous_plan *p = &sums->plan;
-    if (i == ACCT_NOISE_REVERSE) return -p->reverse_order;
-    return acct_order_at(p->direction, i == ACCT_NOISE_RIGHT ? p->right_b : p->left_b);
-}
-
-static int is_asked(const acct_heterogeneous_sum *sums, int i) {
-    return i != ACCT_NOISE_REVERSE || sums->plan.reverse_order > 0.0;
-}
-
-/* a product in twice the precision (Dekker): its factors are of moderate size */
-typedef struct {
-    double high, low;
-} product;
-
-static void multiply(product *p, double x) {
-    const double split = 134217729.0, big = split * p->high, bigger = split * x; /* 2^27 + 1 */
-    const double h1 = big - (big - p->high), h2 = bigger - (bigger - x), l1 = p->high - h1, l2 = x - h2;
-    const double high = p->high * x, lost = ((h1 * h2 - high) + h1 * l2 + l1 * h2) + l1 * l2;
-    const double low = lost + p->low * x;
-    p->high = high + low;
-    p->low = low - (p->high - high);
+static int set_orders(const acct_heterogeneous_plan *p, double order[ORDERS]) {
+    order[RIGHT] = acct_order_at(p->direction, p->right_b);
+    order[LEFT] = acct_order_at(p->direction, p->left_b);
+    order[REVERSE] = -p->reverse_order;
+    return p->reverse_order > 0.0 ? ORDERS : REVERSE;
 }
 
 /* The Chebyshev points of the range of 1/sigma, and their factors; 0 where a product leaves the doubles.  Differences
  * of sigmas less than a factor 2 apart are exact. */
 static int set_kinds(acct_noise_table *t) {
     const double mid = 0.5 * (t->range.least + t->range.most), half = 0.5 * (t->range.most - t->range.least);
-    int exponent;
-    (void)frexp(mid, &exponent);
-    t->scale = ldexp(1.0, exponent - 1);
     for (int j = 0; j < t->kinds; j++) t->sigma[j] = 1.0 / (mid - half * cos(ACCT_PI * (j + 0.5) / t->kinds));
     for (int j = 0; j < t->kinds; j++) {
-        product above = {1.0, 0.0}, below = {1.0, 0.0};
-        for (int i = 0; i < t->kinds; i++) {
-            if (i == j) continue;
-            multiply(&above, t->sigma[j] * t->scale);
-            multiply(&below, (t->sigma[i] - t->sigma[j]) * t->scale);
-        }
-        t->factor[j] = above.high / below.high;
-        if (!(fabs(below.high) > 1e-200 && fabs(t->factor[j]) < 1e200)) return 0;
+        t->factor[j] = 1.0;
+        for (int i = 0; i < t->kinds; i++)
+            if (i != j) t->factor[j] *= t->sigma[j] / (t->sigma[i] - t->sigma[j]);
+        if (!(fabs(t->factor[j]) < 1e200)) return 0;
     }
     return 1;
 }
 
-int acct_noise_table_plan(acct_noise_table *t, const acct_heterogeneous_sum *sums, double q, double least,
-                          double most) {
+/* Sets the kinds, their number and the remainders of the line and of the real orders; returns the number of kinds, 0
+ * where too many would be needed. */
+static int plan_table(acct_noise_table *t, const acct_heterogeneous_sum *sums, double q, double least, double most,
+                      double remainder[1 + ORDERS]) {
     const acct_heterogeneous_plan *p = &sums->plan;
-    const double log_steps = log(p->steps);
-    t->range = (acct_noise_range){.q = q, .least = least, .most = most};
+    /* the window of u of the least sigma, which is the widest */
+    const acct_part widest = {q, 1.0 / most, 1.0, NULL};
+    const acct_window window = acct_part_window(&widest, p->direction, p->deviations, p->most_loss);
+    const double log_steps = log(p->steps), var = widest.sigma * widest.sigma;
+    double order[1 + ORDERS] = {sums->order};
+    acct_noise_bound bound[1 + ORDERS];
+    const int orders = 1 + set_orders(p, order + 1);
+    t->range = (acct_noise_range){q, least, most, (window.lo - 0.5) / var, (window.hi - 0.5) / var};
     t->points = p->count;
-    t->stride = (int)whole_blocks(p->count);
+    t->stride = whole_blocks(p->count) + ACCT_SUM_BLOCK;
     t->levels = sums->levels;
-    set_window(&t->range, p);
     if (!(t->range.lo < 0.0 && t->range.hi > 0.0 && t->range.hi < INFINITY)) return 0;
-    acct_noise_bound line, other[ACCT_NOISE_ORDERS];
-    acct_noise_bound_set(&line, &t->range, sums->order);
-    /* as fine as the nodes of a part are made for its own quadrature; what aliases and the reverse term are
-     * multiplied by may be off by little */
-    const double wanted = p->log_error - 9.0 + acct_min(log(p->b * (p->b + 1.0)), 0.0) - log_steps;
-    int kinds = LEAST_KINDS;
-    while (kinds < ACCT_NOISE_KINDS && acct_noise_remainder(&line, kinds) > wanted) kinds++;
-    for (int i = 0; i < ACCT_NOISE_ORDERS; i++) {
-        if (!is_asked(sums, i)) continue;
-        acct_noise_bound_set(&other[i], &t->range, order_of(sums, i));
-        while (kinds < ACCT_NOISE_KINDS && acct_noise_remainder(&other[i], kinds) > -14.0 - log_steps)
-            kinds++;
+    t->kinds = LEAST_KINDS;
+    for (int i = 0; i < orders; i++) {
+        /* as fine as the nodes of a part are made for its own quadrature; what aliases and the reverse term are
+         * multiplied by may be off by little */
+        const double wanted = i ? -14.0 : p->log_error - 9.0 + acct_min(log(p->b * (p->b + 1.0)), 0.0);
+        acct_noise_bound_set(&bound[i], &t->range, order[i]);
+        while (t->kinds < ACCT_NOISE_KINDS && acct_noise_remainder(&bound[i], t->kinds) > wanted - log_steps)
+            t->kinds++;
     }
-    t->kinds = kinds;
-    if (kinds == ACCT_NOISE_KINDS || !set_kinds(t)) return 0;
-    t->remainder = exp(acct_noise_remainder(&line, kinds)) + exp(line.log_edge);
-    for (int i = 0; i < ACCT_NOISE_ORDERS; i++)
-        t->order[i].remainder =
-            is_asked(sums, i) ? exp(acct_noise_remainder(&other[i], kinds)) + exp(other[i].log_edge) : 0.0;
-    return kinds;
+    if (t->kinds == ACCT_NOISE_KINDS || !set_kinds(t)) return 0;
+    for (int i = 0; i < orders; i++)
+        remainder[i] = exp(acct_noise_remainder(&bound[i], t->kinds)) + exp(bound[i].log_edge);
+    return t->kinds;
 }
 
-/* A - 1 at a kind's real orders */
-static void set_orders(acct_noise_table *t, int j, const acct_heterogeneous_sum *sums, acct_tilted_law *law) {
-    for (int i = 0; i < ACCT_NOISE_ORDERS; i++) {
-        acct_noise_order *o = &t->order[i];
-        if (!is_asked(sums, i)) continue;
-        double err;
-        const double log_mgf = acct_tilted_law_log_mgf(law, order_of(sums, i), &err);
-        o->value[j] = expm1(log_mgf);
-        o->error[j] = exp(log_mgf + err) * (err + 8.0 * ACCT_U * fabs(log_mgf)) * ACCT_SLACK +
-                      16.0 * ACCT_U * fabs(o->value[j]);
-    }
+/* a kind's A - 1 at a point, which may be off by so much: kept in `remainder` until the kind's size is known */
+static void set_point(acct_noise_table *t, int j, int k, double re, double im, double error) {
+    const size_t at = (size_t)j * (size_t)t->stride + (size_t)k;
+    const double modulus = sqrt(re * re + im * im);
+    t->re[at] = re;
+    t->im[at] = im;
+    t->remainder[k] = error + round_off(t) * modulus;
+    if (k <= 1) t->size[j] = acct_max(t->size[j], modulus);
 }
 
 /* A - 1 at the points of the line: e^{K + i y mean} (1 + V) - 1, e^{r + ip} - 1 = e^r cos p - 1 + i e^r sin p
@@ -218,27 +183,21 @@ static void set_points(acct_noise_table *t, int j, const acct_heterogeneous_sum 
                        const acct_tilted_law *law, const acct_moments *m, acct_characteristic_sum *cf) {
     const double dy = sums->plan.dy;
     const acct_characteristic_errors errors = acct_characteristic_errors_set(law, m, (t->points - 1) * dy);
-    const size_t row = (size_t)j * (size_t)t->stride;
-    double re[ACCT_SUM_BLOCK], im[ACCT_SUM_BLOCK];
-    for (int first = 0; first < t->points; first += ACCT_SUM_BLOCK) {
-        const int size = t->points - first < ACCT_SUM_BLOCK ? t->points - first : ACCT_SUM_BLOCK;
-        const double round = acct_characteristic_sum_block(cf, first, size, re, im);
-        for (int i = 0; i < size; i++) {
-            const int k = first + i;
-            const double y = k * dy;
-            const acct_characteristic_value v = acct_characteristic_value_at(&errors, y, re[i], im[i], round);
-            const double r = m->log_mgf + v.log_modulus, p = y * m->mean + v.arg;
-            const double modulus = exp(r), half = sin(0.5 * p);
-            const double a = expm1(r) * cos(p) - 2.0 * half * half, b = modulus * sin(p);
-            const double sizes = fabs(m->log_mgf) + fabs(v.log_modulus) + fabs(y * m->mean) + fabs(v.arg);
-            /* V is 0 at y = 0 */
-            const double err = (k ? exp(m->log_mgf) * v.error : 0.0) + modulus * m->log_mgf_err +
-                               64.0 * ACCT_U * sizes * acct_max(modulus, 1.0);
-            t->re[row + (size_t)k] = a;
-            t->im[row + (size_t)k] = b;
-            t->error_of[row + (size_t)k] = err * (1.0 + m->log_mgf_err) * ACCT_SLACK;
-            t->size_of[row + (size_t)k] = sqrt(a * a + b * b);
-        }
+    double re[ACCT_SUM_BLOCK], im[ACCT_SUM_BLOCK], round = 0.0;
+    for (int k = 0; k < t->points; k++) {
+        const int i = k % ACCT_SUM_BLOCK, rest = t->points - k;
+        if (i == 0)
+            round = acct_characteristic_sum_block(cf, k, rest < ACCT_SUM_BLOCK ? rest : ACCT_SUM_BLOCK, re, im);
+        const double y = k * dy;
+        const acct_characteristic_value v = acct_characteristic_value_at(&errors, y, re[i], im[i], round);
+        const double r = m->log_mgf + v.log_modulus, p = y * m->mean + v.arg;
+        const double modulus = exp(r), half = sin(0.5 * p);
+        const double sizes = fabs(m->log_mgf) + fabs(v.log_modulus) + fabs(y * m->mean) + fabs(v.arg);
+        /* V is 0 at y = 0 */
+        const double err = (k ? exp(m->log_mgf) * v.error : 0.0) + modulus * m->log_mgf_err +
+                           64.0 * ACCT_U * sizes * acct_max(modulus, 1.0);
+        set_point(t, j, k, expm1(r) * cos(p) - 2.0 * half * half, modulus * sin(p),
+                  err * (1.0 + m->log_mgf_err) * ACCT_SLACK);
     }
 }
 
@@ -249,58 +208,218 @@ static int set_kind(acct_noise_table *t, int j, acct_heterogeneous_sum *sums, ac
     const acct_window window = {.lo = t->range.lo * var + 0.5, .hi = t->range.hi * var + 0.5};
     const acct_step step = acct_part_step(&part);
     acct_moments m;
+    double order[ORDERS];
     const int status = acct_heterogeneous_grid(sums, law, &step, &part, &window, FINER);
     if (status) return status;
-    set_orders(t, j, sums, law);
+    t->size[j] = ACCT_TINY;
+    for (int i = set_orders(&sums->plan, order) - 1; i >= 0; i--) {
+        double err;
+        const double log_mgf = acct_tilted_law_log_mgf(law, order[i], &err), value = expm1(log_mgf);
+        set_point(t, j, t->stride - ACCT_SUM_BLOCK + i, value, 0.0,
+                  exp(log_mgf + err) * (err + 8.0 * ACCT_U * fabs(log_mgf)) * ACCT_SLACK +
+                      16.0 * ACCT_U * fabs(value));
+    }
     acct_tilted_law_moments(law, sums->order, 1, &m);
     if (!(m.log_mgf_err < 1e-3 && fabs(m.log_mgf) < 500.0)) return ACCT_EPRECISION;
     t->log_mgf[j] = m.log_mgf - m.log_mgf_err;
     acct_characteristic_sum_set(cf, law, &m);
     acct_characteristic_sum_step(cf, sums->plan.dy);
     set_points(t, j, sums, law, &m, cf);
+    for (int k = 0; k < t->stride; k++)
+        t->error[k] = acct_max(t->error[k], t->remainder[k] / t->size[j] * ACCT_SLACK);
     double bound[ACCT_DECAY_LEVELS + 1];
     acct_heterogeneous_decay(sums, law, &m, NULL, bound);
     for (int i = 0; i <= t->levels; i++) t->fall[j * (t->levels + 1) + i] = -expm1(bound[i]) * (1.0 - 1e-9);
     return ACCT_OK;
 }
 
-/* sets     most[k] = max over the kinds of row[k], and the least shares with row[k] <= share * most[k] for all k */
-static void set_shares(const double *rows, int kinds, size_t points, double *most, double *share) {
-    for (int j = 0; j < kinds; j++)
-        for (size_t k = 0; k < points; k++) most[k] = acct_max(most[k], rows[(size_t)j * points + k]);
-    for (int j = 0; j < kinds; j++) {
-        share[j] = 0.0;
-        for (size_t k = 0; k < points; k++)
-            if (most[k] > 0.0)
-                share[j] = acct_max(share[j], rows[(size_t)j * points + k] / most[k] * (1.0 + 1e-9));
-    }
+static size_t table_doubles(const acct_noise_table *t) {
+    return 2 * ((size_t)t->kinds + 1) * (size_t)t->stride + (size_t)t->kinds * ((size_t)t->levels + 1);
 }
 
-int acct_noise_table_set(acct_noise_table *t, double *memory, acct_heterogeneous_sum *sums,
-                         acct_tilted_law *law, acct_characteristic_sum *cf) {
-    const size_t points = (size_t)t->stride, all = (size_t)t->kinds * points;
-    t->re = memory;
-    t->im = t->re + all;
-    t->error_of = t->im + all;
-    t->size_of = t->error_of + all;
-    t->error = t->size_of + all;
-    t->size = t->error + points;
-    t->fall = t->size + points;
-    memset(memory, 0, (size_t)(t->fall - memory) * sizeof(double));
+/* evaluates the kinds of a planned table into memory */
+static int set_table(acct_noise_table *t, double *memory, const double remainder[1 + ORDERS],
+                     acct_heterogeneous_sum *sums, acct_tilted_law *law, acct_characteristic_sum *cf) {
+    const int orders = t->stride - ACCT_SUM_BLOCK;
     int status = ACCT_OK;
+    t->re = memory;
+    t->im = t->re + (size_t)t->kinds * (size_t)t->stride;
+    t->error = t->im + (size_t)t->kinds * (size_t)t->stride;
+    t->remainder = t->error + t->stride;
+    t->fall = t->remainder + t->stride;
+    memset(memory, 0, table_doubles(t) * sizeof(double));
     for (int j = 0; j < t->kinds && !status; j++) status = set_kind(t, j, sums, law, cf);
-    set_shares(t->error_of, t->kinds, points, t->error, t->error_share);
-    set_shares(t->size_of, t->kinds, points, t->size, t->size_share);
+    for (int k = 0; k < orders; k++) t->remainder[k] = remainder[0];
+    memcpy(t->remainder + orders, remainder + 1, ORDERS * sizeof(double));
     return status;
 }
 
-int acct_noise_table_holds(const acct_noise_table *t, const acct_part *part) {
-    const double at = 1.0 / part->sigma;
-    return !part->mixture && part->q == t->range.q && at >= t->range.least && at <= t->range.most;
+/* Lagrange's weights of the kinds at one sigma: with beta = 1/sigma the quotients of differences
+ * (beta - beta_i)/(beta_j - beta_i) are (sigma_i - sigma)/(sigma_i - sigma_j) sigma_j/sigma, and the differences of
+ * sigmas are exact.  Each weight is within 4 kinds u of itself. */
+typedef struct {
+    double of[ACCT_NOISE_KINDS];
+    double moduli, error; /* 1 and the sum of their moduli; that of moduli and sizes */
+} weights;
+
+static void set_weights(const acct_noise_table *t, double sigma, weights *w) {
+    double away[ACCT_NOISE_KINDS], before = 1.0, after = 1.0;
+    for (int j = 0; j < t->kinds; j++) away[j] = (t->sigma[j] - sigma) / sigma;
+    for (int j = 0; j < t->kinds; before *= away[j++]) w->of[j] = t->factor[j] * before;
+    w->moduli = 1.0;
+    w->error = 0.0;
+    for (int j = t->kinds - 1; j >= 0; after *= away[j--]) {
+        const double modulus = fabs(w->of[j] *= after);
+        w->moduli += modulus;
+        w->error += modulus * t->size[j];
+    }
+}
+
+/* a block of points */
+typedef struct {
+    double u[ACCT_SUM_BLOCK], v[ACCT_SUM_BLOCK]; /* A - 1 */
+    double modulus[ACCT_SUM_BLOCK], log_modulus[ACCT_SUM_BLOCK], arg[ACCT_SUM_BLOCK];
+    double error[ACCT_SUM_BLOCK], relative[ACCT_SUM_BLOCK]; /* of A, and of what is left of its modulus then */
+    double high[ACCT_SUM_BLOCK];                            /* log of the largest modulus */
+} block;
+
+ACCT_CLONES
+static void sum_kinds(int kinds, size_t stride, const double *restrict weight, const double *restrict re,
+                      const double *restrict im, double *restrict u, double *restrict v) {
+    double sum_re[ACCT_SUM_BLOCK] = {0}, sum_im[ACCT_SUM_BLOCK] = {0};
+    for (int j = 0; j < kinds; j++, re += stride, im += stride)
+        ACCT_EACH_LANE for (int k = 0; k < ACCT_SUM_BLOCK; k++) {
+            sum_re[k] += weight[j] * re[k];
+            sum_im[k] += weight[j] * im[k];
+        }
+    memcpy(u, sum_re, sizeof sum_re);
+    memcpy(v, sum_im, sizeof sum_im);
+}
+
+/* A in polar form; each of the logarithm and the argument within 16 u of itself and of |u| + |v| */
+ACCT_CLONES
+static void set_polar(block *b) {
+    int near = 1;
+    for (int k = 0; k < ACCT_SUM_BLOCK; k++) {
+        const double u = b->u[k], v = b->v[k], slope = v / (1.0 + u);
+        b->modulus[k] = sqrt((1.0 + u) * (1.0 + u) + v * v);
+        b->log_modulus[k] = 0.5 * acct_vlog1p(2.0 * u + u * u + v * v);
+        b->arg[k] = acct_vatan(slope);
+        near &= (u > -0.4) & (u < 1e3) & (slope < 0.5) & (slope > -0.5);
+    }
+    for (int k = 0; k < ACCT_SUM_BLOCK && !near; k++) {
+        const double u = b->u[k], v = b->v[k];
+        b->log_modulus[k] = u > -0.5 ? 0.5 * log1p(2.0 * u + u * u + v * v)
+                                     : log(acct_max(b->modulus[k], 1e-300));
+        b->arg[k] = atan2(v, 1.0 + u);
+    }
+}
+
+ACCT_CLONES
+static void bound_block(block *b, double of_error, double moduli, const double *restrict error,
+                        const double *restrict remainder) {
+    double far = 0.0;
+    for (int k = 0; k < ACCT_SUM_BLOCK; k++) {
+        const double modulus = b->modulus[k];
+        const double of_table = of_error * error[k] + moduli * remainder[k];
+        const double e = (of_table + 16.0 * ACCT_U * (fabs(b->u[k]) + fabs(b->v[k]))) * ACCT_SLACK;
+        const double rest = modulus - e, share = e / modulus, over = e / rest;
+        b->error[k] = e;
+        b->relative[k] = rest > 0.0 ? over : INFINITY;
+        b->high[k] = b->log_modulus[k] + share;
+        far += modulus > 1e-290 && share < 0.1 ? 0.0 : 1.0;
+    }
+    for (int k = 0; k < ACCT_SUM_BLOCK && far > 0.0; k++) {
+        const double modulus = b->modulus[k], share = b->error[k] / modulus;
+        if (!(share < 0.1)) b->high[k] = b->log_modulus[k] + log1p(share);
+        if (!(modulus > 1e-290)) b->high[k] = log(1e-290 + b->error[k]);
+    }
+}
+
+/* A at the block of points from `first` on */
+static void read_block(const acct_noise_table *t, const weights *w, int first, block *b) {
+    sum_kinds(t->kinds, (size_t)t->stride, w->of, t->re + first, t->im + first, b->u, b->v);
+    set_polar(b);
+    bound_block(b, w->error, w->moduli, t->error + first, t->remainder + first);
+}
+
+/* adds n log A and n arg A less those of the scale; what is added to `relative`, `high` and `size` is as in
+ * add_part_points of heterogeneous_sum.c */
+ACCT_CLONES
+static void add_block(int count, double n, double log_mgf, const block *b, acct_sum *restrict log_mod,
+                      acct_sum *restrict arg, double *restrict relative, double *restrict high,
+                      double *restrict size) {
+    for (int i = 0; i < count; i++) {
+        acct_sum_add(&log_mod[i], n * (b->log_modulus[i] - log_mgf));
+        acct_sum_add(&arg[i], n * b->arg[i]);
+    }
+    for (int i = 0; i < count; i++) {
+        relative[i] += n * b->relative[i];
+        high[i] += n * (b->high[i] - log_mgf);
+        size[i] += n * (fabs(b->log_modulus[i]) + fabs(log_mgf) + fabs(b->arg[i]));
+    }
+}
+
+ACCT_CLONES
+static void lower(int levels, double n, double share, const double *restrict fall, double *restrict decay) {
+    for (int i = 0; i < levels; i++) decay[i] += n * (acct_vlog1p(-share * fall[i]) * (1.0 - 1e-12));
+}
+
+/* The bounds on |phi| of the kind whose 1/sigma is next below, or the first.  The tilted density in u is at least
+ * e^{least} times that kind's, so 1 - |phi| is at least e^{least} times the kind's (Theorem 19, (c)). */
+static void add_decay(const acct_noise_table *t, acct_heterogeneous_sum *sums, double sigma, double n,
+                      double log_mgf_upper) {
+    int j = 0;
+    while (j + 1 < t->kinds && t->sigma[j + 1] >= sigma) j++;
+    const double s = t->sigma[j], most = acct_max(fabs(t->range.lo), fabs(t->range.hi));
+    const double least = log(sigma / s) - 0.5 * acct_max(sigma * sigma - s * s, 0.0) * most * most -
+                         0.125 * (1.0 / (sigma * sigma) - 1.0 / (s * s)) + t->log_mgf[j] - log_mgf_upper;
+    const double share = exp(acct_min(least - 1e-9, 0.0));
+    lower(t->levels + 1, n, share, t->fall + (size_t)j * ((size_t)t->levels + 1), sums->decay);
+}
+
+/* the bound on the error of a logarithm of a block's */
+static double log_error(const block *b, int k) {
+    return b->relative[k] * ACCT_SLACK + 32.0 * ACCT_U * fabs(b->log_modulus[k]);
+}
+
+int acct_noise_table_add(const acct_noise_table *t, acct_heterogeneous_sum *sums, acct_tilted_law *law,
+                         const acct_part *part) {
+    const double n = part->steps, sigma = part->sigma, var = sigma * sigma;
+    const acct_window window = {.lo = t->range.lo * var + 0.5, .hi = t->range.hi * var + 0.5};
+    const acct_step step = acct_part_step(part);
+    weights w;
+    block b;
+    set_weights(t, sigma, &w);
+    if (!acct_tilted_law_start(law, &step, &window)) return ACCT_EPRECISION;
+    read_block(t, &w, 0, &b);
+    const double log_mgf = b.log_modulus[0], log_mgf_err = log_error(&b, 0);
+    if (!(log_mgf_err < 1e-3)) return ACCT_EPRECISION;
+    for (int first = 0; first < t->points; first += ACCT_SUM_BLOCK) {
+        const int rest = t->points - first, size = rest < ACCT_SUM_BLOCK ? rest : ACCT_SUM_BLOCK;
+        if (first) read_block(t, &w, first, &b);
+        add_block(size, n, log_mgf, &b, sums->log_mod + first, sums->arg + first, sums->relative + first,
+                  sums->high + first, sums->size + first);
+    }
+    read_block(t, &w, t->stride - ACCT_SUM_BLOCK, &b);
+    sums->parts++;
+    sums->right_log += n * b.log_modulus[RIGHT];
+    sums->right_err += n * log_error(&b, RIGHT);
+    sums->left_log += n * b.log_modulus[LEFT];
+    sums->left_err += n * log_error(&b, LEFT);
+    const int lowered = sums->plan.reverse_order > 0.0 &&
+                        acct_heterogeneous_add_tail(sums, law, part, b.log_modulus[REVERSE], log_error(&b, REVERSE));
+    add_decay(t, sums, sigma, n, log_mgf + log_mgf_err + 1e-12);
+    acct_sum_add(&sums->log_mgf, n * log_mgf);
+    sums->log_mgf_err += n * log_mgf_err;
+    acct_heterogeneous_add_outside(sums, law, part, lowered);
+    return ACCT_OK;
 }
 
 /* fewer parts of one q take no table */
 #define LEAST_PARTS 32
+/* longer lines are for few steps, and take no table */
+#define MOST_TABLE_POINTS 2048
 /* ends of a table's range of sigma: wider ones take more kinds for each part of the range */
 #define LARGEST_RATIO 1.45
 /* the work on a part of its own, in parts that are read off a table */
@@ -317,11 +436,7 @@ static int by_key(const void *a, const void *b) {
 }
 
 void acct_noise_tables_free(acct_noise_tables *t) {
-    for (int i = 0; i < t->count; i++) {
-        free(t->table[i]);
-        free(t->memory[i]);
-    }
-    t->count = 0;
+    while (t->count > 0) free(t->table[--t->count]);
 }
 
 /* a table for the sorted keys, if it pays */
@@ -329,65 +444,51 @@ static int add_table(acct_noise_tables *t, acct_heterogeneous_sum *sums, acct_ti
                      acct_characteristic_sum *cf, const key *first, const key *last) {
     /* of one sigma alone no differences would be left */
     const double ends = first->precision < last[-1].precision * (1.0 - 1e-3) ? 1e-14 : 1e-3;
-    acct_noise_table *table = malloc(sizeof *table);
-    if (!table) return ACCT_ENOMEM;
-    const int kinds = acct_noise_table_plan(table, sums, first->q, first->precision * (1.0 - ends),
-                                            last[-1].precision * (1.0 + ends));
     const long parts = last - first;
-    double *memory = NULL;
-    if (kinds && ALONE * kinds + parts < ALONE * parts) {
-        memory = malloc(acct_noise_table_doubles(kinds, table->points, table->levels) * sizeof *memory);
-        if (!memory) {
-            free(table);
-            return ACCT_ENOMEM;
-        }
-    }
-    if (!memory || acct_noise_table_set(table, memory, sums, law, cf)) {
-        free(memory);
+    double remainder[1 + ORDERS] = {0.0};
+    acct_noise_table planned;
+    const int kinds = plan_table(&planned, sums, first->q, first->precision * (1.0 - ends),
+                                 last[-1].precision * (1.0 + ends), remainder);
+    if (!(kinds && ALONE * kinds + parts < ALONE * parts)) return ACCT_OK;
+    acct_noise_table *table = malloc(sizeof *table + table_doubles(&planned) * sizeof(double));
+    if (!table) return ACCT_ENOMEM;
+    *table = planned;
+    if (set_table(table, (double *)(table + 1), remainder, sums, law, cf))
         free(table);
-        return ACCT_OK;
-    }
-    t->table[t->count] = table;
-    t->memory[t->count++] = memory;
+    else
+        t->table[t->count++] = table;
     return ACCT_OK;
-}
-
-/* tables for the sorted keys of one q */
-static int add_run(acct_noise_tables *t, acct_heterogeneous_sum *sums, acct_tilted_law *law,
-                   acct_characteristic_sum *cf, const key *first, const key *last) {
-    const double range = log(last[-1].precision / first->precision);
-    const double pieces = acct_max(ceil(range / log(LARGEST_RATIO)), 1.0);
-    int status = ACCT_OK;
-    while (first < last && t->count < ACCT_MOST_NOISE_TABLES && !status) {
-        const double end = first->precision * exp(range / pieces) * (1.0 + 1e-9);
-        const key *next = first;
-        while (next < last && next->precision <= end) next++;
-        if (next - first >= LEAST_PARTS) status = add_table(t, sums, law, cf, first, next);
-        first = next;
-    }
-    return status;
 }
 
 int acct_noise_tables_set(acct_noise_tables *t, acct_heterogeneous_sum *sums, acct_tilted_law *law,
                           acct_characteristic_sum *cf, const acct_part *part, int count) {
     acct_noise_tables_free(t);
-    if (count < LEAST_PARTS || sums->plan.count > ACCT_MOST_TABLE_POINTS) return ACCT_OK;
+    if (count < LEAST_PARTS || sums->plan.count > MOST_TABLE_POINTS) return ACCT_OK;
     key *keys = malloc((size_t)count * sizeof *keys);
     if (!keys) return ACCT_ENOMEM;
     int used = 0, status = ACCT_OK;
     for (int i = 0; i < count; i++)
         if (!part[i].mixture && part[i].q < 1.0) keys[used++] = (key){part[i].q, 1.0 / part[i].sigma};
     qsort(keys, (size_t)used, sizeof *keys, by_key);
-    for (int i = 0, j; i < used && !status; i = j) {
-        for (j = i + 1; j < used && keys[j].q == keys[i].q; j++) continue;
-        if (j - i >= LEAST_PARTS) status = add_run(t, sums, law, cf, keys + i, keys + j);
+    for (int i = 0, end = 0; i < used && !status;) {
+        while (end < used && keys[end].q == keys[i].q) end++;
+        const double range = log(keys[end - 1].precision / keys[i].precision);
+        const double ratio = exp(range / acct_max(ceil(range / log(LARGEST_RATIO)), 1.0)) * (1.0 + 1e-9);
+        for (int next = i; i < end && !status; i = next) {
+            while (next < end && keys[next].precision <= ratio * keys[i].precision) next++;
+            if (next - i >= LEAST_PARTS && t->count < ACCT_MOST_NOISE_TABLES)
+                status = add_table(t, sums, law, cf, keys + i, keys + next);
+        }
     }
     free(keys);
     return status;
 }
 
 const acct_noise_table *acct_noise_tables_find(const acct_noise_tables *t, const acct_part *part) {
-    for (int i = 0; i < t->count; i++)
-        if (acct_noise_table_holds(t->table[i], part)) return t->table[i];
+    for (int i = 0; i < t->count; i++) {
+        const acct_noise_range *r = &t->table[i]->range;
+        const double at = 1.0 / part->sigma;
+        if (!part->mixture && part->q == r->q && at >= r->least && at <= r->most) return t->table[i];
+    }
     return NULL;
 }

@@ -231,38 +231,11 @@ static int set_trials(double rho[MOST_TRIALS], double most, double about, double
     return count;
 }
 
-/* factors of the width and of rho from one trial to the next of a thorough search, without and with thresholds, and
- * of the next panel's width */
-#define SHRUNK 0.8
-#define SMALLER_RHO 0.55
-#define SMALLER_RHO_THRESHOLD 0.75
-#define GROWN 1.5
-
-/* All sizes at every width, from the largest down: branch points and oscillation ask for small ones. */
-static double widest_of_all(acct_panel *panel, const acct_step *step, double x, double width,
-                            const acct_window *window, double order, double y_max, double log_error,
-                            acct_panel_search *search) {
-    const double height = window->shift > 0.0 ? window->shift : 2.9 * step->sigma * step->sigma;
-    const double next = window->threshold.scale > 0.0 ? SMALLER_RHO_THRESHOLD : SMALLER_RHO;
-    for (int tries = 0; tries < 60; tries++, width *= SHRUNK) {
-        const double within = rho_at(height, 0.5 * width);
-        double rho = most_rho(step, window, 0.5 * width);
-        for (int i = 0; rho > LEAST_RHO; i++, rho = i == 1 ? acct_min(0.6 * rho, within) : next * rho) {
-            if (!acct_panel_fits(panel, step, x, width, rho, window, order, y_max, log_error)) continue;
-            search->wish = GROWN * width;
-            return width;
-        }
-    }
-    return 0.0;
-}
-
 /* With the ellipse's size kept, errors fall like a power of the width: a few sizes about that of the last panel, or
  * any where there was none; then the width at which the best of them should do. */
 double acct_panel_widest(acct_panel *panel, const acct_step *step, double x, double width,
                          const acct_window *window, double order, double y_max, double log_error,
                          acct_panel_search *search) {
-    if (search->thorough)
-        return widest_of_all(panel, step, x, width, window, order, y_max, log_error, search);
     double trend = search->trend;
     for (int tries = 0; tries < 60; tries++, trend = 1.0) {
         const double half = 0.5 * width, strip = 2.9 * step->sigma * step->sigma;

@@ -59,11 +59,10 @@ typedef struct {
     double reach; /* half its width times rho; 0: there was none */
     double wish;  /* how wide it might have been */
     double trend; /* the factor of its size that is tried next: the other way where the last one did not help */
-    int thorough; /* whether all sizes are tried for every panel, whatever the last one's was */
 } acct_panel_search;
 
 /* before the first panel */
-#define ACCT_PANEL_SEARCH {.reach = 0.0, .wish = 0.0, .trend = 1.15, .thorough = 0}
+#define ACCT_PANEL_SEARCH {.reach = 0.0, .wish = 0.0, .trend = 1.15}
 
 /* a panel from x, at most `width`, about as wide as fits; returns its width, 0 if none does */
 double acct_panel_widest(acct_panel *panel, const acct_step *step, double x, double width,

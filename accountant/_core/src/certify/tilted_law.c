@@ -161,14 +161,6 @@ static void add_nodes(acct_tilted_law *g, double mid, double half) {
     g->count += ACCT_GL_ORDER;
 }
 
-/* returns the status; what was placed is filled whatever it is */
-static int finish(acct_tilted_law *g, int status) {
-    if (!g->step.mixture)
-        fill_nodes(&g->step, g->count, g->node, g->term, g->x2, g->quad, g->gauss, g->loss, g->loss_err,
-                   g->exp_loss, g->e2_plus, g->e2_minus);
-    return status;
-}
-
 /* the quadrature of e^{-t^2} over [far - apart, far], over half its length */
 ACCT_CLONES
 static double sum_between(double far, double apart) {
@@ -231,11 +223,10 @@ int acct_tilted_law_start(acct_tilted_law *law, const acct_step *step, const acc
 
 /* panels side by side over the window; ACCT_EPRECISION where none fits, or there are too many */
 static int set_panels(acct_tilted_law *law, const acct_step *step, const acct_window *window, double order,
-                      double y_max, double log_error, int thorough) {
+                      double y_max, double log_error) {
     const double lo = window->lo, hi = window->hi;
     acct_panel_search search = ACCT_PANEL_SEARCH;
     double wish = 0.25 * acct_min(hi - lo, 24.0 * step->sigma), x = lo;
-    search.thorough = thorough;
     for (int part = 0; part <= window->breaks; part++) {
         const double end = part < window->breaks ? window->at[part] : hi;
         while (x < end) {
@@ -245,10 +236,12 @@ static int set_panels(acct_tilted_law *law, const acct_step *step, const acct_wi
             const double got = acct_panel_widest(&law->panel[law->panels], step, x, width, window, order, y_max,
                                                  log_error, &search);
             if (!(got > 0.0)) return ACCT_EPRECISION;
-            add_nodes(law, x + 0.5 * got, 0.5 * got);
+            /* the nodes are those of the panel between its ends as they are rounded: side by side */
+            const double next = got < rest ? x + got : end, half = 0.5 * (next - x);
+            add_nodes(law, x + half, half);
             law->panels++;
             wish = acct_min(acct_min(search.wish, MOST_GROWTH * got), MOST_WIDTH * step->sigma);
-            x = got < rest ? x + got : end;
+            x = next;
         }
     }
     return ACCT_OK;
@@ -256,41 +249,12 @@ static int set_panels(acct_tilted_law *law, const acct_step *step, const acct_wi
 
 int acct_tilted_law_set(acct_tilted_law *law, const acct_step *step, const acct_window *window, double order,
                         double y_max, double log_error) {
-    int status = ACCT_EPRECISION;
-    for (int thorough = 0; thorough < 2 && status; thorough++) {
-        if (!acct_tilted_law_start(law, step, window)) return ACCT_EPRECISION;
-        status = set_panels(law, step, window, order, y_max, log_error, thorough);
-    }
+    if (!acct_tilted_law_start(law, step, window)) return ACCT_EPRECISION;
+    const int status = set_panels(law, step, window, order, y_max, log_error);
     law->whole = !status && !(window->threshold.scale > 0.0) && window->shift == 0.0;
-    return finish(law, status);
-}
-
-void acct_tilted_law_layout(const acct_tilted_law *law, acct_layout *layout) {
-    const double width = law->hi - law->lo;
-    layout->panels = law->panels <= ACCT_MAX_LAYOUT ? law->panels : 0;
-    for (int i = 0; i < layout->panels; i++) {
-        /* the panel's own right end, from its ellipse: mid + half, a = half (rho + 1/rho) / 2 */
-        const acct_panel *p = &law->panel[i];
-        const double half = (p->hi - p->mid) / (0.5 * (p->rho + 1.0 / p->rho));
-        layout->end[i] = (p->mid + half - law->lo) / width;
-        layout->rho[i] = p->rho;
-    }
-}
-
-int acct_tilted_law_set_along(acct_tilted_law *law, const acct_step *step, const acct_window *window,
-                              double order, double y_max, double log_error, const acct_layout *layout) {
-    if (!acct_tilted_law_start(law, step, window) || layout->panels * ACCT_GL_ORDER > law->capacity)
-        return ACCT_EPRECISION;
-    double x = window->lo;
-    for (int i = 0; i < layout->panels; i++) {
-        const double end = i + 1 < layout->panels ? window->lo + layout->end[i] * (window->hi - window->lo)
-                                                  : window->hi;
-        if (!(x < end) || !acct_panel_fits(&law->panel[i], step, x, end - x, layout->rho[i], window, order,
-                                           y_max, log_error))
-            return finish(law, ACCT_EPRECISION);
-        add_nodes(law, x + 0.5 * (end - x), 0.5 * (end - x));
-        law->panels++;
-        x = end;
-    }
-    return finish(law, layout->panels ? ACCT_OK : ACCT_EPRECISION);
+    /* what was placed is filled whatever the status is */
+    if (!step->mixture)
+        fill_nodes(step, law->count, law->node, law->term, law->x2, law->quad, law->gauss, law->loss, law->loss_err,
+                   law->exp_loss, law->e2_plus, law->e2_minus);
+    return status;
 }

@@ -83,20 +83,6 @@ int acct_tilted_law_start(acct_tilted_law *law, const acct_step *step, const acc
 int acct_tilted_law_set(acct_tilted_law *law, const acct_step *step, const acct_window *window, double order,
                         double y_max, double log_error);
 
-/* Panels of one law, for laws of about the same q and sigma: ends as fractions of the window, and their
- * ellipses. */
-#define ACCT_MAX_LAYOUT 48
-typedef struct {
-    int panels; /* 0: none */
-    double end[ACCT_MAX_LAYOUT], rho[ACCT_MAX_LAYOUT];
-} acct_layout;
-
-void acct_tilted_law_layout(const acct_tilted_law *law, acct_layout *layout);
-
-/* acct_tilted_law_set with given panels, no search; ACCT_EPRECISION also where one of them does not fit */
-int acct_tilted_law_set_along(acct_tilted_law *law, const acct_step *step, const acct_window *window,
-                              double order, double y_max, double log_error, const acct_layout *layout);
-
 /* ensures |sum - integral| <= returned * e^K for N e^{(c+iy')L}, 0 <= y' <= y, c = m->order;
  * for that integrand times (L - mean)^k: a factor acct_tilted_law_reach^k more */
 double acct_tilted_law_error(const acct_tilted_law *law, const acct_moments *m, double y);

@@ -1,6 +1,5 @@
 #include "rows.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,38 +61,10 @@ enum { SUM_LANES = 8 };
                     row[k] *= factor;                                                             \
             }                                                                                     \
         }                                                                                         \
-    }                                                                                             \
-                                                                                                  \
-    ACCT_CLONES_MEMORY void acct_accumulate_##SUFFIX(const TYPE *x, ptrdiff_t n, double *total)          \
-    {                                                                                             \
-        for (ptrdiff_t k = 0; k < n; k++)                                                         \
-            total[k] += (double)x[k];                                                             \
-    }                                                                                             \
-                                                                                                  \
-    void acct_zero_rows_##SUFFIX(TYPE *x, const double *factors, ptrdiff_t rows,                  \
-                                 ptrdiff_t columns)                                               \
-    {                                                                                             \
-        for (ptrdiff_t i = 0; i < rows; i++)                                                      \
-            if (factors[i] == 0.0)                                                                \
-                memset(x + i * columns, 0, (size_t)columns * sizeof *x);                          \
     }
 
 DEFINE_FOR(double, f64)
 DEFINE_FOR(float, f32)
-
-void acct_clip_factors(const double *norms2, ptrdiff_t rows, ptrdiff_t filled, double clipping_norm,
-                       double stability, double *factors)
-{
-    for (ptrdiff_t i = 0; i < rows; i++) {
-        const double norm = sqrt(norms2[i]);
-        if (i >= filled || !(norm <= DBL_MAX))
-            factors[i] = 0.0;
-        else if (stability >= 0.0)
-            factors[i] = clipping_norm / (norm + stability);
-        else
-            factors[i] = norm <= clipping_norm ? 1.0 : clipping_norm / norm;
-    }
-}
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
@@ -300,31 +271,6 @@ DOT(float, f32)
 
 PRODUCTS(double, f64, WIDTH_F64)
 PRODUCTS(float, f32, WIDTH_F32)
-
-void acct_row_waves(const double *angles, ptrdiff_t rows, ptrdiff_t inner, double scale, double *out,
-                    ptrdiff_t outer)
-{
-    for (ptrdiff_t i = 0; i < rows; i++)
-        for (ptrdiff_t j = 0; j < outer; j++) {
-            const double *row = angles + i * inner;
-            out[i * outer + j] = scale * (j < inner ? cos(row[j]) : sin(row[j - inner]));
-        }
-}
-
-void acct_row_polar(const double *across, const double *down, ptrdiff_t n, double *size,
-                    double *angle)
-{
-    for (ptrdiff_t k = 0; k < n; k++) {
-        size[k] = hypot(across[k], down[k]);
-        angle[k] = atan2(down[k], across[k]);
-    }
-}
-
-void acct_row_powers(const double *x, ptrdiff_t n, double power, double *out)
-{
-    for (ptrdiff_t k = 0; k < n; k++)
-        out[k] = copysign(power == 0.5 ? sqrt(fabs(x[k])) : pow(fabs(x[k]), power), x[k]);
-}
 
 void acct_row_units(double *x, ptrdiff_t rows, ptrdiff_t columns)
 {

@@ -17,31 +17,18 @@ void acct_row_products_f64(const double *x, ptrdiff_t rows, ptrdiff_t inner, con
 void acct_row_products_f32(const float *x, ptrdiff_t rows, ptrdiff_t inner, const float *w,
                            ptrdiff_t outer, ptrdiff_t down, ptrdiff_t across, float *out);
 
-/* Sets   the rows of out to `scale` times the cosines of a row of angles, then their sines, cut off
- *        at `outer` columns, which are at most 2 inner. */
-void acct_row_waves(const double *angles, ptrdiff_t rows, ptrdiff_t inner, double scale, double *out,
-                    ptrdiff_t outer);
-
-/* Sets   size and angle to the polar coordinates of n points. */
-void acct_row_polar(const double *across, const double *down, ptrdiff_t n, double *size,
-                    double *angle);
-
-/* Sets   out[k] to |x[k]|^power with the sign of x[k].
- * Alias  out may be x. */
-void acct_row_powers(const double *x, ptrdiff_t n, double power, double *out);
-
 /* Sets   every row of x to itself over its Euclidean norm; a row of zeros stays. No square overflows
  *        or vanishes. */
 void acct_row_units(double *x, ptrdiff_t rows, ptrdiff_t columns);
 
-/* Row norms, clip factors and row scaling for per-example clipping by ghost norms.
+/* Row norms and row scaling for per-example clipping by ghost norms.
  *
  * All matrices are C-contiguous, `rows` by `columns`. Squares are accumulated in binary64 with
  * eight lanes, so a computed sum of n squares has relative error at most (n/8 + 16) u, u = 2^-53
  * (docs/theorems_training.md, Theorem T3). Nothing here reads errno or allocates. */
 /* Sets   norms2[i] += (|a_i|^2 + bias) |g_i|^2, the squared gradient norm of row i in a dense layer
  *        with inputs a, output gradients g and, when bias = 1, a bias; +infinity when |a_i|^2 or
- *        |g_i|^2 exceeds `limit` or is NaN (such a row is dropped by acct_clip_factors).
+ *        |g_i|^2 exceeds `limit` or is NaN (such a row is dropped: its clip factor is 0).
  * Needs  limit < 1e300: with the limit no square that underflowed can matter.
  * Alias  norms2 overlaps neither input. */
 void acct_ghost_norms_f64(const double *a, const double *g, ptrdiff_t rows, ptrdiff_t a_columns,
@@ -55,25 +42,9 @@ void acct_row_norms_f64(const double *v, ptrdiff_t rows, ptrdiff_t columns, doub
 void acct_row_norms_f32(const float *v, ptrdiff_t rows, ptrdiff_t columns, double limit,
                         double *norms2);
 
-/* Sets   factors[i] to the clip factor of a row with squared norm norms2[i]: min(1, C/n) when
- *        stability < 0 (flat clipping), C/(n + stability) when stability >= 0 (automatic clipping),
- *        0 when n is not finite or i >= filled.
- * Alias  factors may be norms2. */
-void acct_clip_factors(const double *norms2, ptrdiff_t rows, ptrdiff_t filled, double clipping_norm,
-                       double stability, double *factors);
-
 /* Sets   row i of x to factors[i] times itself: untouched when the factor is 1, all zeros when it is
  *        0, whatever the row held (0 * NaN would be NaN). */
 void acct_scale_rows_f64(double *x, const double *factors, ptrdiff_t rows, ptrdiff_t columns);
 void acct_scale_rows_f32(float *x, const double *factors, ptrdiff_t rows, ptrdiff_t columns);
-
-/* Sets   the rows of x whose factor is 0 to zeros, and leaves the others. */
-void acct_zero_rows_f64(double *x, const double *factors, ptrdiff_t rows, ptrdiff_t columns);
-void acct_zero_rows_f32(float *x, const double *factors, ptrdiff_t rows, ptrdiff_t columns);
-
-/* Sets   total[k] += x[k], in binary64.
- * Alias  total and x do not overlap. */
-void acct_accumulate_f64(const double *x, ptrdiff_t n, double *total);
-void acct_accumulate_f32(const float *x, ptrdiff_t n, double *total);
 
 #endif
