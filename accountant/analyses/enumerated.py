@@ -81,16 +81,16 @@ class Enumerated:
 
 def _runs(law: LineLaw, n: int) -> tuple[FloatArray, FloatArray]:
     """Return the losses of n runs, and the logarithms of their masses."""
-    # How often each loss occurs: one row for each way to share out n runs.
-    counts = np.zeros((1, 0), dtype=np.intp)
-    left = np.full(1, n)
-    for _ in range(law.p.size - 1):
+    if n == 1:
+        return law.loss, np.log(law.p)
+    # One element for each way to share out n runs: what is left of them after the losses so far.
+    left, loss, mass = np.full(1, n), np.zeros(1), np.full(1, math.lgamma(n + 1.0))
+    logs, factorial = np.log(law.p), np.array([math.lgamma(k + 1.0) for k in range(n + 1)])
+    for i in range(law.p.size - 1):
         repeat = left + 1
         rows = np.repeat(np.arange(left.size), repeat)
         now = np.arange(rows.size) - np.repeat(np.cumsum(repeat) - repeat, repeat)
-        counts = np.column_stack([counts[rows], now])
         left = left[rows] - now
-    counts = np.column_stack([counts, left])
-    factorial = np.array([math.lgamma(k + 1.0) for k in range(n + 1)])
-    ways = factorial[n] - factorial[counts].sum(axis=1)
-    return counts @ law.loss, counts @ np.log(law.p) + ways
+        loss = loss[rows] + now * law.loss[i]
+        mass = mass[rows] + (now * logs[i] - factorial[now])
+    return loss + left * law.loss[-1], mass + (left * logs[-1] - factorial[left])
