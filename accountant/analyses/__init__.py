@@ -10,7 +10,7 @@
     Exact: Gaussian noise, and releases that invert their own profile.
 ``pld``
     Any pairs whose masses are known, on a grid of losses: upper ends first, lower ones on demand.
-``by_groups``, ``upper_pairs``
+``by_groups``
     Parts analysed apart, and dominating pairs in place of parts.
 ``rdp``, ``renyi_conversion``, ``concentrated``
     From above: Rényi divergences at every order, and their conversion.
@@ -23,5 +23,5 @@
 ``tradeoff``
     Bounds on attackers by a profile; ``tradeoff_upper`` bounds the curve from above.
 
-``brackets`` has operations on brackets that several analyses share.
+``solver`` has what every analysis answers, and operations on brackets that they share.
 """

@@ -8,15 +8,16 @@ from functools import cached_property
 
 from accountant._basics.rounding import LEAST, TINY, U, up
 from accountant._core import answers as core
-from accountant.analyses.brackets import (
+from accountant.analyses.solver import (
     LEAST_EPSILON,
+    Question,
+    Solver,
     below_crossing,
     bracket_crossing,
     capped,
     delta_listed,
     epsilon_listed,
 )
-from accountant.analyses.solver import Question, Solver
 from accountant.analyses.solvers import Grid
 from accountant.bounds import Bounds
 from accountant.checks import MAX_COUNT

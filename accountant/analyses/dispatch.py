@@ -26,7 +26,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from accountant.analyses import closed_forms
-from accountant.analyses.by_groups import Apart, ByGroups, failing_parts, groups_of
+from accountant.analyses.by_groups import Apart, ByGroups, UpperPairs, failing_parts, groups_of
 from accountant.analyses.closed_forms import MergedGaussian, Nothing
 from accountant.analyses.gaussian_mixtures import Contour, ExchangeContour, fits
 from accountant.analyses.hidden_keys import HiddenKeys, has_hidden_keys
@@ -36,7 +36,6 @@ from accountant.analyses.replacement_steps import ReplacementGame, plays
 from accountant.analyses.smoothed_line import SmoothedLine, covers_line
 from accountant.analyses.solver import Solver
 from accountant.analyses.solvers import Grid, Renyi
-from accountant.analyses.upper_pairs import UpperPairs
 from accountant.errors import AccountantError
 from accountant.pairs.base import DominatingPair, Parts, has_pld, has_rdp
 from accountant.sampling.exchange_pair import ExchangePair

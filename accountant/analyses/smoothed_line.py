@@ -18,11 +18,18 @@ import numpy as np
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
 from accountant._core import answers as core
-from accountant.analyses.brackets import is_within
-from accountant.analyses.enumerated import Enumerated, listed_laws
-from accountant.analyses.line_ends import crossing, delta_of, epsilon_of
-from accountant.analyses.line_laws import MANY, Aliases, Doubt, Laws, SampledLine, doubt_of, line_laws, rows_of
-from accountant.analyses.solver import Question, Solver
+from accountant.analyses.line_ends import Enumerated, crossing, delta_of, epsilon_of, listed_laws
+from accountant.analyses.line_laws import (
+    MANY,
+    Aliases,
+    Doubt,
+    Laws,
+    SampledLine,
+    doubt_of,
+    line_laws,
+    rows_of,
+)
+from accountant.analyses.solver import Question, Solver, is_within
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError
 from accountant.mechanisms.gaussian import GaussianPair

@@ -10,10 +10,16 @@ import numpy as np
 
 from accountant._basics.rounding import U
 from accountant.analyses import renyi_conversion
-from accountant.analyses.brackets import capped, delta_listed, epsilon_listed, is_within
 from accountant.analyses.pld import Composed, TooWide
 from accountant.analyses.pld.saddle_point import is_far
-from accountant.analyses.solver import Question, Solver
+from accountant.analyses.solver import (
+    Question,
+    Solver,
+    capped,
+    delta_listed,
+    epsilon_listed,
+    is_within,
+)
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError
 from accountant.pairs.base import Parts, has_rdp

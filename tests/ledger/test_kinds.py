@@ -1,8 +1,8 @@
 """Budgets for kinds fixed in advance: what they admit, and that it never exceeds the budget."""
 
 import math
-import time
 import random
+import time
 
 import numpy as np
 import pytest

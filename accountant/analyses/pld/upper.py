@@ -15,7 +15,14 @@ from typing import NamedTuple, Protocol
 
 from accountant._basics.locks import ModuleLock
 from accountant.analyses.pld.composed_law import ComposedLaw, TooLarge
-from accountant.analyses.pld.loss_grid import GridPart, GridPlan, largest_loss, refuse_huge
+from accountant.analyses.pld.loss_grid import (
+    GridPart,
+    GridPlan,
+    Spacings,
+    largest_loss,
+    lattice_parts,
+    refuse_huge,
+)
 from accountant.analyses.pld.saddle_point import (
     Saddle,
     coarse_law,
@@ -24,7 +31,6 @@ from accountant.analyses.pld.saddle_point import (
     saddle_at_delta,
     saddle_at_epsilon,
 )
-from accountant.analyses.pld.spacings import Spacings, lattice_parts
 from accountant.bounds import Bounds
 from accountant.checks import EPSILON, MAX_COUNT, Argument, count, real
 from accountant.environment import to_nearest

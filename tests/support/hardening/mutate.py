@@ -86,9 +86,8 @@ TESTS = {
     "audit/one_run": ["audit/test_one_run_mutants.py", "audit/test_one_run.py"],
     "search": ["test_search.py"],
     "calibration/subsampled_gaussian": ["calibration/test_subsampled_gaussian.py"],
-    "analyses/pld/loss_grid": GRID,
+    "analyses/pld/loss_grid": ["analyses/pld/test_spacings_mutants.py", *GRID],
     "analyses/pld/fft": ["analyses/pld/test_fft_mutants.py", "analyses/pld/test_fft.py", *GRID],
-    "analyses/pld/spacings": ["analyses/pld/test_spacings_mutants.py", *GRID],
     "analyses/pld/composed_law": ["analyses/pld/test_composed_law_mutants.py", *GRID],
 }
 ARITHMETIC = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
