@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from accountant.analyses.over_steps.brackets import brackets
+from accountant.analyses.over_steps.curve import brackets
 from accountant.analyses.over_steps.history import Counts, Part, Steps
 from accountant.bounds import Bounds
 from accountant.mechanisms import Mechanism
