@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -24,10 +24,10 @@ from accountant.pairs.profile_pair import ProfilePair
 
 # Brackets narrower than this, relatively, are not compared with those of the groups.
 NARROW = 1e-3
+# Equal shares of δ or ε times this add up to less than all of it.
+LESS = 1.0 - 2.0**-40
 # Up to this many parts of one kind are each a group; it affects the width of mixes alone.
 MOST_ALONE = 4
-# What one group gets of ε or δ, the others sharing the rest alike.
-LARGEST_SHARES = (0.98,)
 
 
 def groups_of(parts: Parts) -> tuple[Parts, ...]:
@@ -109,25 +109,12 @@ class ByGroups(Solver):
         upper = float(known.upper)
         # The sum of the groups, each with all of δ or ε, is what no share of it can be below.
         if math.fsum(float(each.upper) for each in alone) < upper:
-            for shares in _shares(len(alone)):
-                ends = [
-                    float(_or_nothing(one, asked._replace(at=asked.at * share)).upper)
-                    for one, share in zip(self._groups, shares, strict=True)
-                ]
-                upper = min(upper, sum_up(ends))
+            shared = asked._replace(at=asked.at * LESS / len(alone))
+            ends = [float(_or_nothing(one, shared).upper) for one in self._groups]
+            upper = min(upper, sum_up(ends))
         # A lower end above it belongs to a pair and is no bound on the mechanism.
         lower = [float(each.lower) for each in (known, *alone)]
         return Bounds(max((end for end in lower if end <= upper), default=0.0), upper)
-
-
-def _shares(groups: int) -> Iterator[list[float]]:
-    """Yield shares of δ or ε, which add up to less than one."""
-    less = 1.0 - 2.0**-40
-    yield [less / groups] * groups
-    for largest in LARGEST_SHARES:
-        for i in range(groups):
-            rest = less * (1.0 - largest) / (groups - 1)
-            yield [less * largest if j == i else rest for j in range(groups)]
 
 
 def _or_nothing(solver: Solver, asked: Question) -> Bounds:
