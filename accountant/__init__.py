@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from accountant import report as report
     from accountant import sampling as sampling
     from accountant.analyses.profile import Profile
-    from accountant.calibration.any_mechanism import calibrate
-    from accountant.calibration.threshold import smallest_threshold
+    from accountant.calibration.any_mechanism import calibrate, smallest_threshold
     from accountant.certificates import Certificate, certificate
     from accountant.compare import compare_samplers
     from accountant.composition import Composition, parallel
@@ -87,8 +86,7 @@ _LATER = {
     "accountant.derived": ("BestOfPoissonRuns", "BestOfRuns", "ShuffleModel"),
     "accountant.ledger": ("Accountant", "Budget", "IndividualFilter", "Ledger", "Odometer"),
     "accountant.sampling.poisson": ("PoissonSampled",),
-    "accountant.calibration.any_mechanism": ("calibrate",),
-    "accountant.calibration.threshold": ("smallest_threshold",),
+    "accountant.calibration.any_mechanism": ("calibrate", "smallest_threshold"),
 }
 # Packages and modules that are attributes without an import of their own.
 _PACKAGES = {

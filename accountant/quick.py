@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant import broadcasting, checks
-from accountant.analyses import contour, rdp, user_level
+from accountant.analyses import contour, user_level
 from accountant.bounds import Bounds
 from accountant.calibration.subsampled_gaussian import calibrate_q, calibrate_sigma, calibrate_steps
 from accountant.checks import ArrayLike, Checked, Integer, Scalar
@@ -145,7 +145,7 @@ def get_epsilon(
         return cast("Checked", _answer(_EPSILON, q, sigma, steps, delta, user_records, workers)[1])
     checks.choice("method", method, ("exact", "rdp"))
     if plain:
-        return rdp.native_epsilon_upper(q, sigma, steps, delta)[0]
+        return contour.native_epsilon_upper(q, sigma, steps, delta)[0]
     return cast("Checked", _answer(_RENYI_EPSILON, q, sigma, steps, delta, user_records, workers))
 
 
@@ -361,12 +361,17 @@ _EPSILON = (
 )
 _DELTA = (contour.delta_bounds, contour.each_delta_bounds, checks.EPSILON, user_level.delta_bounds)
 _RENYI_EPSILON = (
-    rdp.epsilon_upper,
-    rdp.each_epsilon_upper,
+    contour.epsilon_upper,
+    contour.each_epsilon_upper,
     checks.DELTA,
     user_level.renyi_epsilon_upper,
 )
-_RDP = (rdp.divergence_upper, rdp.each_divergence_upper, checks.ORDERS, user_level.divergence_upper)
+_RDP = (
+    contour.divergence_upper,
+    contour.each_divergence_upper,
+    checks.ORDERS,
+    user_level.divergence_upper,
+)
 
 
 @to_nearest

@@ -6,13 +6,13 @@
 ``contour``, ``mixed``, ``gaussian_mixtures``
     Exact: the transform of the loss inverted on a contour, for equal and for different steps, and
     for noise with a random shift; ``user_level``: users with several records.
-``closed_forms``, ``gdp``
-    Exact: Gaussian noise, and releases that invert their own profile.
+``gdp``
+    Exact: Gaussian noise.
 ``pld``
     Any pairs whose masses are known, on a grid of losses: upper ends first, lower ones on demand.
-``by_groups``, ``upper_pairs``
+``by_groups``
     Parts analysed apart, and dominating pairs in place of parts.
-``rdp``, ``renyi_conversion``, ``concentrated``
+``renyi_conversion``, ``concentrated``
     From above: Rényi divergences at every order, and their conversion.
 ``classical``, ``optimal``
     Composition of (ε, δ) guarantees; ``parts`` reads them.
@@ -23,5 +23,5 @@
 ``tradeoff``
     Bounds on attackers by a profile; ``tradeoff_upper`` bounds the curve from above.
 
-``brackets`` has operations on brackets that several analyses share.
+``solver`` has what every analysis answers, and operations on brackets that they share.
 """

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from accountant._basics.rounding import U, sum_up, up
-from accountant.analyses.brackets import is_within
+from accountant.analyses import renyi_conversion
 from accountant.analyses.gaussian_mixtures import covers
 from accountant.analyses.pld.saddle_point import is_far
-from accountant.analyses.solver import Question, Solver
-from accountant.analyses.solvers import Grid
+from accountant.analyses.solver import Question, Solver, is_within
+from accountant.analyses.solvers import TOLERANCES, Grid, Renyi
 from accountant.bounds import Bounds
-from accountant.errors import AccountantError
-from accountant.pairs.base import DominatingPair, Parts, has_pld, offers
-from accountant.pairs.product import infinite_mass
+from accountant.errors import AccountantError, UnsupportedError
+from accountant.pairs.base import DominatingPair, Parts, has_pld, has_rdp, offers
+from accountant.pairs.product import infinite_mass, total
+from accountant.pairs.profile_pair import ProfilePair
 
 # Brackets narrower than this, relatively, are not compared with those of the groups.
 NARROW = 1e-3
+# Equal shares of δ or ε times this add up to less than all of it.
+LESS = 1.0 - 2.0**-40
 # Up to this many parts of one kind are each a group; it affects the width of mixes alone.
 MOST_ALONE = 4
-# What one group gets of ε or δ, the others sharing the rest alike.
-LARGEST_SHARES = (0.98,)
 
 
 def groups_of(parts: Parts) -> tuple[Parts, ...]:
@@ -106,25 +109,12 @@ class ByGroups(Solver):
         upper = float(known.upper)
         # The sum of the groups, each with all of δ or ε, is what no share of it can be below.
         if math.fsum(float(each.upper) for each in alone) < upper:
-            for shares in _shares(len(alone)):
-                ends = [
-                    float(_or_nothing(one, asked._replace(at=asked.at * share)).upper)
-                    for one, share in zip(self._groups, shares, strict=True)
-                ]
-                upper = min(upper, sum_up(ends))
+            shared = asked._replace(at=asked.at * LESS / len(alone))
+            ends = [float(_or_nothing(one, shared).upper) for one in self._groups]
+            upper = min(upper, sum_up(ends))
         # A lower end above it belongs to a pair and is no bound on the mechanism.
         lower = [float(each.lower) for each in (known, *alone)]
         return Bounds(max((end for end in lower if end <= upper), default=0.0), upper)
-
-
-def _shares(groups: int) -> Iterator[list[float]]:
-    """Yield shares of δ or ε, which add up to less than one."""
-    less = 1.0 - 2.0**-40
-    yield [less / groups] * groups
-    for largest in LARGEST_SHARES:
-        for i in range(groups):
-            rest = less * (1.0 - largest) / (groups - 1)
-            yield [less * largest if j == i else rest for j in range(groups)]
 
 
 def _or_nothing(solver: Solver, asked: Question) -> Bounds:
@@ -210,3 +200,105 @@ def _at_least_once(parts: Parts) -> float:
 def _down(value: float) -> float:
     """Return the next double below, 0 at least: factors next to 1 lower no subnormal number."""
     return max(math.nextafter(value, 0.0), 0.0)
+
+
+# A conversion of Rényi curves loses parts in a thousand: grids beside it need no more digits.
+ROOMY = (1e-5, *TOLERANCES[1:])
+
+
+@dataclass(frozen=True)
+class CurveBounds:
+    """Bounds on the profile of a composition by Rényi curves alone."""
+
+    parts: Parts
+
+    def delta(self, epsilon: float) -> float:
+        """Bound the profile."""
+        return renyi_conversion.delta_upper(self.parts, epsilon, _curve(self.parts), floats=True)
+
+    def rdp(self, order: float) -> float:
+        """Bound the Rényi divergence."""
+        return total((pair.rdp(order), n) for pair, n in self.parts)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Bound the loss."""
+        return total((pair.pure_epsilon, n) for pair, n in self.parts)
+
+
+@lru_cache(maxsize=8)
+def _curve(parts: Parts) -> Callable[[float], float]:
+    # Hundreds of values of the profile scan the same orders.
+    return lru_cache(maxsize=4096)(renyi_conversion.curve_of(parts))
+
+
+def dominating(parts: Parts) -> Parts:
+    """Return parts with a loss distribution that dominate the given ones.
+
+    A pair may know one from other answers. The divergences of all others add up, and convert to a
+    bound on their joint profile (Theorems M12 and C10), whose chords are a loss distribution
+    (Theorem P7).
+    """
+    found: list[tuple[DominatingPair, int]] = []
+    curves: list[tuple[DominatingPair, int]] = []
+    for pair, n in parts:
+        upper = pair if has_pld(pair) else _upper_pair(pair)
+        if upper is not None:
+            found.append((upper, n))
+        elif has_rdp(pair):
+            curves.append((pair, n))
+        else:
+            raise UnsupportedError(
+                f"{type(pair).__name__} has no capability that an analysis uses: a loss"
+                " distribution (masses), a Rényi curve (rdp) or the parameters of Gaussian noise"
+                " (gaussian_part)"
+            )
+    if curves:
+        found.append((ProfilePair(CurveBounds(tuple(curves))), 1))
+    return tuple(found)
+
+
+def _upper_pair(pair: DominatingPair) -> DominatingPair | None:
+    try:
+        return pair.pld_upper_pair()
+    except AccountantError:
+        # The profile could not be computed. Rényi divergences remain, as without such a pair.
+        return None
+
+
+class UpperPairs(Solver):
+    """The smaller of two bounds: dominating pairs on a grid, and Rényi curves.
+
+    A dominating pair bounds the profile from above only, so the lower end is 0.
+    """
+
+    name = "grid"
+    reason = (
+        "what shares a sample, has no order or is known by its Rényi curve alone has a pair that"
+        " dominates its profile, on one grid"
+    )
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        pairs = dominating(parts)
+        has_curve = any(isinstance(pair, ProfilePair) for pair, _ in pairs)
+        self._grid = Grid(pairs, ROOMY if has_curve else TOLERANCES)
+        self._curves = Renyi(parts) if all(has_rdp(pair) for pair, _ in parts) else None
+
+    def quick(self, asked: Question) -> float:
+        """Evaluate the coarsest grid of the dominating pairs."""
+        return self._grid.quick(asked)
+
+    def answer(self, asked: Question) -> Bounds:
+        """Return the lesser of the bounds by the dominating pairs and by the curves, and 0."""
+        asked = asked._replace(both=False)
+        try:
+            known = math.inf if self._curves is None else float(self._curves.answer(asked).upper)
+        except UnsupportedError:  # some part has a dominating pair and no curve
+            known = math.inf
+        try:
+            known = min(float(self._grid.answer(asked).upper), known)
+        except AccountantError:
+            if known == math.inf:
+                raise
+        return Bounds(0.0, known)

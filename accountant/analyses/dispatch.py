@@ -25,9 +25,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from accountant.analyses import closed_forms
-from accountant.analyses.by_groups import Apart, ByGroups, failing_parts, groups_of
-from accountant.analyses.closed_forms import MergedGaussian, Nothing
+from accountant.analyses.by_groups import Apart, ByGroups, UpperPairs, failing_parts, groups_of
 from accountant.analyses.gaussian_mixtures import Contour, ExchangeContour, fits
 from accountant.analyses.hidden_keys import HiddenKeys, has_hidden_keys
 from accountant.analyses.overflow_counts import OverflowContour, has_few_overflows
@@ -35,8 +33,14 @@ from accountant.analyses.replacement_beside import BesideGame, plays_beside
 from accountant.analyses.replacement_steps import ReplacementGame, plays
 from accountant.analyses.smoothed_line import SmoothedLine, covers_line
 from accountant.analyses.solver import Solver
-from accountant.analyses.solvers import Grid, Renyi
-from accountant.analyses.upper_pairs import UpperPairs
+from accountant.analyses.solvers import (
+    Grid,
+    MergedGaussian,
+    Nothing,
+    OneRelease,
+    Renyi,
+    answers_itself,
+)
 from accountant.errors import AccountantError
 from accountant.pairs.base import DominatingPair, Parts, has_pld, has_rdp
 from accountant.sampling.exchange_pair import ExchangePair
@@ -114,8 +118,8 @@ def _grouped(parts: Parts) -> Solver:
 
 def _together(parts: Parts) -> Solver:
     """Return the analysis of all parts at once, by what all of them have."""
-    if closed_forms.answers_itself(parts):
-        return closed_forms.OneRelease(parts)
+    if answers_itself(parts):
+        return OneRelease(parts)
     if all(has_pld(pair) for pair, _ in parts):
         return Grid(parts)
     if all(_has_curve_alone(pair) for pair, _ in parts):

@@ -8,12 +8,11 @@ from typing import NamedTuple
 from accountant import checks
 from accountant.analyses import renyi_conversion
 from accountant.analyses.by_groups import Apart, ByGroups
-from accountant.analyses.closed_forms import MergedGaussian, Nothing, OneRelease
 from accountant.analyses.dispatch import cached_solver
 from accountant.analyses.replacement_beside import BesideGame
 from accountant.analyses.replacement_steps import ReplacementGame
 from accountant.analyses.solver import Solver
-from accountant.analyses.solvers import BesideGrid, Renyi
+from accountant.analyses.solvers import BesideGrid, MergedGaussian, Nothing, OneRelease, Renyi
 from accountant.bounds import Bounds
 from accountant.composition.problems import counted_alternatives, directions, symmetrised_pairs
 from accountant.environment import to_nearest

@@ -19,7 +19,7 @@ from accountant._basics.rounding import U
 from accountant._core import answers as core
 from accountant.analyses import mixed
 from accountant.analyses.solver import Question
-from accountant.analyses.solvers import LEAST, BesideGrid
+from accountant.analyses.solvers import NOTHING, BesideGrid
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, UnsupportedError
 from accountant.pairs.base import DominatingPair, GaussianMixture, Parts, gaussian_part
@@ -268,7 +268,7 @@ class ExchangeContour(BesideGrid):
 
     name = "exchange contour"
     reason = "Gaussian noise on Poisson samples under replace-one: transforms on a contour"
-    _least_delta = LEAST
+    _least_delta = NOTHING
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)

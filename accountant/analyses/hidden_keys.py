@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from accountant._basics.rounding import U, times_up, up
-from accountant.analyses.closed_forms import MergedGaussian, Nothing
+from accountant.analyses.by_groups import UpperPairs
 from accountant.analyses.laplace_sum import LaplaceSum
 from accountant.analyses.solver import Question, Solver
-from accountant.analyses.upper_pairs import UpperPairs
+from accountant.analyses.solvers import MergedGaussian, Nothing
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError
 from accountant.mechanisms.hidden_keys import Logs, sums_of

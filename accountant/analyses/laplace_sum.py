@@ -6,8 +6,7 @@ import math
 from functools import lru_cache
 
 from accountant._basics.rounding import U, up
-from accountant.analyses.brackets import bracket_crossing
-from accountant.analyses.solver import Solver
+from accountant.analyses.solver import Solver, bracket_crossing
 from accountant.bounds import Bounds
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.pairs.base import Parts

@@ -28,7 +28,7 @@ from accountant.pairs.base import (
 from accountant.pairs.product import infinite_mass, total
 
 # Distances b = c - 1 that are looked at, for the line itself and for the bounds on aliases.
-DISTANCES = np.geomspace(1e-4, 1e9, 400)
+DISTANCES = np.geomspace(1e-4, 1e9, 150)
 # Nodes of a line on which sampled steps are evaluated, at most; some 0.2 µs each where none is left
 # out.
 MOST_POINTS = 120_000
@@ -68,6 +68,11 @@ class Doubt(NamedTuple):
         return left
 
 
+def line_laws(parts: Parts) -> tuple[LineLaw, ...]:
+    """Return the law of every part, which takes a while to make."""
+    return tuple([law for pair, _ in parts if (law := pair.line) is not None])
+
+
 def doubt_of(parts: Parts, laws: Sequence[tuple[LineLaw, float]]) -> Doubt:
     """Return what the laws leave open of the parts."""
     found = Doubt(
@@ -88,23 +93,38 @@ def doubt_of(parts: Parts, laws: Sequence[tuple[LineLaw, float]]) -> Doubt:
 
 
 class Laws:
-    """The laws of all parts, as arrays.
+    """The laws of all parts (``every`` one's own), as arrays.
 
     Outcomes of sampled steps that are rare beside e^``log_delta`` are left out of their windows;
     with ``direct`` there are none, and a step may decay as slowly as it likes.
     """
 
-    def __init__(self, parts: Parts, log_delta: float, *, direct: bool = False) -> None:
-        self.sampled = _Sampled(parts, log_delta, direct)
-        laws = [(_many(law, n), float(n)) for pair, n in parts if (law := pair.line) is not None]
+    def __init__(
+        self, parts: Parts, every: Sequence[LineLaw], log_delta: float, *, direct: bool = False
+    ) -> None:
+        self.sampled = _Sampled(parts, every, log_delta, direct)
+        laws = [(_many(law, n), float(n)) for law, (_, n) in zip(every, parts, strict=True)]
         # Those that decay come first: a node is left out as soon as their product is small.
         laws.sort(key=lambda each: (each[0].kind, -each[0].spread * each[1]))
         self.doubt = doubt_of(parts, laws)
         self.largest = total((max(pair.support[1], 0.0), n) for pair, n in parts) + self.doubt.shift
-        self.smooth = [(law, n) for law, n in laws if law.kind not in (ATOMS, SAMPLED)]
-        self.atoms = [(law, n) for law, n in laws if law.kind == ATOMS]
-        columns = np.array([(law.kind, n, *law[1:4]) for law, n in self.smooth]).reshape(-1, 5)
-        self.kind, self.runs, self.spread, self.damping, self.distance = columns.T
+        alike: dict[int, list[tuple[LineLaw, float]]] = {}
+        for law, n in laws:
+            if law.kind == ATOMS:
+                alike.setdefault(law.p.size, []).append((law, n))
+        # Counts, logarithms of masses and losses of those of equally many atoms.
+        self.atoms = [
+            (
+                np.array([n for _, n in group]),
+                np.log([law.p for law, _ in group]),
+                np.array([law.loss for law, _ in group]),
+            )
+            for group in alike.values()
+        ]
+        rows = [(law.kind, n, *law[1:4]) for law, n in laws if law.kind not in (ATOMS, SAMPLED)]
+        self.count = len(rows) + sum(runs.size for runs, _, _ in self.atoms)
+        self.columns = np.array(rows, dtype=np.float64).reshape(-1, 5)
+        self.kind, self.runs, self.spread, self.damping, self.distance = self.columns.T
         # Beyond it plain Gaussian noise alone is below the cut, e^{-42}.
         rate = float(self.runs[self.kind == GAUSSIAN] @ self.spread[self.kind == GAUSSIAN])
         self.gaussian_end = math.sqrt(84.0 / rate) if rate > 0.0 else math.inf
@@ -123,15 +143,15 @@ class Laws:
             value, doubt = _of_smooth(b, kind, spread, damping, distance)
             total += self.runs[part] @ value
             error += self.runs[part] @ doubt
-        for law, n in self.atoms:
-            exponents = np.log(law.p)[:, None] + b * law.loss[:, None]
-            top = exponents.max(axis=0)
-            size = np.abs(exponents).max(axis=0)
-            value = top + np.log(np.exp(exponents - top).sum(axis=0))
-            total += n * value
-            error += n * (32.0 + law.p.size + 8.0 * size) * U
-        count = self.runs.size + len(self.atoms)
-        return total, (error + (count + 2.0) * U * np.abs(total)) * (1.0 + 1e-9)
+        for runs, logs, losses in self.atoms:
+            exponents = logs[..., None] + b * losses[..., None]
+            top = exponents.max(axis=1)
+            size = np.maximum(top, -exponents.min(axis=1))
+            exponents -= top[:, None]
+            value = top + np.log(np.exp(exponents, out=exponents).sum(axis=1))
+            total += runs @ value
+            error += runs @ (32.0 + losses.shape[1] + 8.0 * size) * U
+        return total, (error + (self.count + 2.0) * U * np.abs(total)) * (1.0 + 1e-9)
 
     def on_distances(self) -> FloatArray:
         """Return about K of all parts on the distances that are looked at; computed once."""
@@ -184,11 +204,13 @@ def _no_infinite(pair: DominatingPair) -> float:
 class _Sampled:
     """The sampled steps among the parts, all in one direction, as the native core takes them."""
 
-    def __init__(self, parts: Parts, log_delta: float, direct: bool) -> None:
+    def __init__(
+        self, parts: Parts, every: Sequence[LineLaw], log_delta: float, direct: bool
+    ) -> None:
         found = [
             (gaussian_part(pair), n)
-            for pair, n in parts
-            if (law := pair.line) is not None and law.kind == SAMPLED
+            for (pair, n), law in zip(parts, every, strict=True)
+            if law.kind == SAMPLED
         ]
         self.log_delta, self.direct = log_delta, direct
         self.direction = core.ADD if any(part.add for part, _ in found) else core.REMOVE
@@ -336,21 +358,21 @@ def _of_smooth(
         # Theta is at least 0.6, so that an error of it is at most doubled.
         error[near] += 4.0 * doubt * U
     error = error + np.where(lattice, 1e-19, 0.0)
-    response = kind == RESPONSE
-    if response.any():
+    response = np.flatnonzero(kind == RESPONSE)
+    if response.size:
         # F = 1 + 2 sinh(cv/2) sinh(bv/2) / cosh(v/2), of which every digit counts
+        half = 0.5 * spread[response]
         with np.errstate(over="ignore", invalid="ignore"):
-            excess = 2.0 * np.sinh(0.5 * (1.0 + b) * spread) * np.sinh(0.5 * b * spread)
-            exact = np.log1p(excess / np.cosh(0.5 * spread))
-        value = np.where(response, exact, value)
-        error = np.where(response, 32.0 * U * exact, error)
-    if laplace.any():
-        twice = 1.0 + 2.0 * b
-        far = np.exp(-twice * spread)
+            excess = 2.0 * np.sinh((1.0 + b) * half) * np.sinh(b * half)
+            exact = np.log1p(excess / np.cosh(half))
+        value[response], error[response] = exact, 32.0 * U * exact
+    laplace = np.flatnonzero(kind == LAPLACE)
+    if laplace.size:
+        v, twice = spread[laplace], 1.0 + 2.0 * b
+        far = np.exp(-twice * v)
         at_c = 1.0 + 1.0 / twice + far * (1.0 - 1.0 / twice)
-        exact = b * spread + np.log(0.5 * at_c)
-        value = np.where(laplace, exact, value)
-        error = np.where(laplace, (64.0 + 8.0 * b * spread + 8.0 * twice * spread * far) * U, error)
+        value[laplace] = b * v + np.log(0.5 * at_c)
+        error[laplace] = (64.0 + 8.0 * b * v + 8.0 * twice * v * far) * U
     return value, error
 
 
@@ -363,19 +385,24 @@ def _many(law: LineLaw, count: int) -> LineLaw:
 
 def rows_of(laws: Laws, b: float, s: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the parts, with the smoothing first, as the native core takes them."""
-    rows = [(GAUSSIAN, 1.0, s * s, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)]
-    for law, n in laws.smooth:
-        turns = law.spread / (2.0 * math.pi * law.distance) if law.kind == LATTICE else 0.0
-        rows.append((law.kind, n, law.spread, law.damping, law.distance, turns, 0.0, 0.0, 0.0))
+    rows = np.zeros((1 + laws.count, 9))
+    rows[:, 5] = 1.0
+    rows[0, :3] = GAUSSIAN, 1.0, s * s
+    last = 1 + laws.runs.size
+    rows[1:last, :5] = laws.columns
+    lattice = np.flatnonzero(rows[:, 0] == LATTICE)
+    rows[lattice, 5] = rows[lattice, 2] / (2.0 * math.pi * rows[lattice, 4])
     losses, weights = [np.zeros(1)], [np.zeros(1)]
     first = 1
-    for law, n in laws.atoms:
-        exponents = np.log(law.p) + b * law.loss
-        tilted = np.exp(exponents - exponents.max())
+    for runs, logs, loss in laws.atoms:
+        exponents = logs + b * loss
+        tilted = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+        losses.append(loss.ravel())
+        weights.append((tilted / tilted.sum(axis=1, keepdims=True)).ravel())
+        row, size = rows[last : last + runs.size], loss.shape[1]
+        row[:, 0], row[:, 1], row[:, 7] = ATOMS, runs, size
+        row[:, 6] = first + size * np.arange(runs.size)
         # A weight carries the round-off of its exponent and of the sum.
-        doubt = (64.0 + law.p.size + 8.0 * float(np.abs(exponents).max())) * U
-        losses.append(law.loss)
-        weights.append(tilted / tilted.sum())
-        rows.append((ATOMS, n, 0.0, 0.0, 0.0, 1.0, first, law.p.size, doubt))
-        first += law.p.size
-    return np.array(rows), np.concatenate(losses), np.concatenate(weights)
+        row[:, 8] = (64.0 + size + 8.0 * np.abs(exponents).max(axis=1)) * U
+        first, last = first + loss.size, last + runs.size
+    return rows, np.concatenate(losses), np.concatenate(weights)

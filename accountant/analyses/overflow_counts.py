@@ -14,7 +14,7 @@ from typing import NamedTuple
 from accountant._basics.rounding import U
 from accountant._core import answers as core
 from accountant.analyses import mixed
-from accountant.analyses.brackets import bracket_crossing
+from accountant.analyses.solver import bracket_crossing
 from accountant.analyses.solvers import BesideGrid
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError

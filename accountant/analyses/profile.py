@@ -17,10 +17,9 @@ from typing import overload
 from accountant import checks
 from accountant._basics.arrays import FloatArray
 from accountant.analyses import mixed
-from accountant.analyses.brackets import is_within
 from accountant.analyses.dispatch import cached_solver
 from accountant.analyses.gaussian_mixtures import Contour
-from accountant.analyses.solver import Question, Solver
+from accountant.analyses.solver import Question, Solver, is_within
 from accountant.analyses.solvers import WIDE
 from accountant.bounds import Bounds
 from accountant.broadcasting import each_bounds, each_number

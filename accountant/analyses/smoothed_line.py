@@ -18,15 +18,22 @@ import numpy as np
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
 from accountant._core import answers as core
-from accountant.analyses.brackets import is_within
-from accountant.analyses.enumerated import Enumerated, listed_laws
-from accountant.analyses.line_ends import crossing, delta_of, epsilon_of
-from accountant.analyses.line_laws import MANY, Aliases, Doubt, Laws, SampledLine, doubt_of, rows_of
-from accountant.analyses.solver import Question, Solver
+from accountant.analyses.line_ends import Enumerated, crossing, delta_of, epsilon_of, listed_laws
+from accountant.analyses.line_laws import (
+    MANY,
+    Aliases,
+    Doubt,
+    Laws,
+    SampledLine,
+    doubt_of,
+    line_laws,
+    rows_of,
+)
+from accountant.analyses.solver import Question, Solver, is_within
 from accountant.bounds import Bounds
 from accountant.errors import AccountantError, PrecisionError
 from accountant.mechanisms.gaussian import GaussianPair
-from accountant.pairs.base import ATOMS, LATTICE, SAMPLED, DominatingPair, Parts
+from accountant.pairs.base import ATOMS, LATTICE, SAMPLED, DominatingPair, LineLaw, Parts
 
 # Relative widths that the smoothing is chosen for, tried in turn, and how many nodes times parts
 # may be evaluated in full for each, some 40 ns each. Only widths and speed depend on them.
@@ -59,15 +66,16 @@ def covers_line(parts: Parts) -> bool:
         return not _on_one_lattice(parts)
     if len(parts) == 1 and parts[0][1] < MANY:
         return False  # before its law is asked for, which may take long to make
-    if any(pair.line is None for pair, _ in parts):
-        return False
-    sampled = [p.gaussian_part for p, _ in parts if p.line is not None and p.line.kind == SAMPLED]
-    if len({part.add for part in sampled if part is not None}) > 1:
-        return False
+    sampled, law = set(), None
+    for pair, _ in parts:
+        law = pair.line
+        if law is None:
+            return False
+        if law.kind == SAMPLED and pair.gaussian_part is not None:
+            sampled.add(pair.gaussian_part.add)
     if len(parts) == 1:
-        law = parts[0][0].line
         return law is not None and law.kind == ATOMS and law.spread > 0.0
-    return not _on_one_lattice(parts)
+    return len(sampled) < 2 and not _on_one_lattice(parts)
 
 
 def _on_one_lattice(parts: Parts) -> bool:
@@ -92,11 +100,15 @@ class SmoothedLine(Solver):
     def __init__(self, parts: Parts, otherwise: Callable[[Parts], Solver]) -> None:
         super().__init__(parts)
         self._fallback = otherwise
-        self._sampled = any(p.line is not None and p.line.kind == SAMPLED for p, _ in parts)
         if self._sums is not None:
             self.name, self.reason = "sums", "the sums of all parts' losses are few, and listed"
         self._known_laws: dict[tuple[float, bool, bool], Laws] = {}
         self._found: dict[tuple[str, float], Bounds] = {}
+
+    @cached_property
+    def _line_laws(self) -> tuple[LineLaw, ...]:
+        """The law of every part."""
+        return line_laws(self.parts)
 
     @cached_property
     def _other(self) -> Solver:
@@ -111,8 +123,11 @@ class SmoothedLine(Solver):
         most_noise = most_noise and not all(pair.exact for pair, _ in self.parts)
         key = level, direct, most_noise
         if key not in self._known_laws:
-            parts = tuple((_most_noise(p), n) for p, n in self.parts) if most_noise else self.parts
-            self._known_laws[key] = Laws(parts, level, direct=direct)
+            parts, laws = self.parts, self._line_laws
+            if most_noise:
+                parts = tuple([(_most_noise(pair), n) for pair, n in parts])
+                laws = line_laws(parts)
+            self._known_laws[key] = Laws(parts, laws, level, direct=direct)
         return self._known_laws[key]
 
     def quick(self, asked: Question) -> float:
@@ -152,7 +167,8 @@ class SmoothedLine(Solver):
                 return ask(asked.at)
             return Bounds(0.0, asked.most)
         line = self._line_epsilon if about_epsilon else self._line_delta
-        for direct in (False, True) if self._sampled else (False,):
+        sampled = any(law.kind == SAMPLED for law in self._line_laws)
+        for direct in (False, True) if sampled else (False,):
             with suppress(PrecisionError):
                 return line(asked.at, direct)
         return Bounds(0.0, asked.most)
@@ -231,7 +247,7 @@ def _finest(laws: Laws, b: float, epsilon: float) -> _Line:
             if not table.decays:
                 continue
             size = table.nodes.shape[1]
-        room = factors // (1 + laws.runs.size + len(laws.atoms))
+        room = factors // (1 + laws.count)
         # Without a part that decays no node is left out.
         most = MOST_NODES if quick or s == widths[-1] else MOST_NODES // 6
         if size > most or (size > room and not decays):

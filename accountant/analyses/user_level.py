@@ -16,7 +16,7 @@ import numpy as np
 
 from accountant._basics.arrays import FloatArray
 from accountant._basics.binding import bound
-from accountant.analyses import contour, rdp
+from accountant.analyses import contour
 from accountant.broadcasting import flatten, run_tasks
 
 
@@ -45,7 +45,7 @@ def renyi_epsilon_upper(
 ) -> float:
     """Bound ε(delta) from above by the Rényi curve, at the best order."""
     if records == 1.0 or _is_nothing(q, sigma, steps) or delta == 0.0:
-        return rdp.epsilon_upper(q, sigma, steps, delta)
+        return contour.epsilon_upper(q, sigma, steps, delta)
     from accountant.analyses import renyi_conversion
 
     problems = _mechanism(q, sigma, steps, records).profile().problems
@@ -55,7 +55,7 @@ def renyi_epsilon_upper(
 def divergence_upper(q: float, sigma: float, steps: float, order: float, records: float) -> float:
     """Bound the Rényi divergence from above."""
     if records == 1.0 or _is_nothing(q, sigma, steps):
-        return rdp.divergence_upper(q, sigma, steps, order)
+        return contour.divergence_upper(q, sigma, steps, order)
     return float(_mechanism(q, sigma, steps, records).rdp(order))
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from accountant._basics.arrays import FloatArray
-from accountant.analyses.pld.spacings import common_spacing
+from accountant.analyses.pld.loss_grid import common_spacing
 from accountant.pairs.base import DominatingPair, Parts, has_pld
 from accountant.search import narrow
 

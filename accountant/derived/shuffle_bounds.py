@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from accountant._basics.rounding import U
-from accountant.analyses.brackets import above_crossing, below_crossing
+from accountant.analyses.solver import above_crossing, below_crossing
 from accountant.bounds import Bounds
 from accountant.derived import binary_reports
 from accountant.derived.binary_reports import ReportLaw, excess, two_answers

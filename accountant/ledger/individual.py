@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from accountant import checks
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import fraction_up
-from accountant.analyses import rdp
+from accountant.analyses import contour
 from accountant.checks import ArrayLike
 from accountant.environment import to_nearest
 from accountant.errors import DomainError, UnsupportedError
@@ -287,7 +287,7 @@ def _gaussian(order: float, norms: FloatArray, sigma: float, q: float) -> FloatA
     # Without noise to speak of there is no curve; without a contribution, no loss.
     some = (distinct > 0.0) & (scaled > 0.0)
     values = np.where(distinct > 0.0, np.inf, 0.0)
-    values[some] = rdp.each_divergence_upper((int(some.sum()),), q, scaled[some], 1.0, order, 1)
+    values[some] = contour.each_divergence_upper((int(some.sum()),), q, scaled[some], 1.0, order, 1)
     # Sampling never costs (Theorem L8), even where its curve cannot be resolved.
     return np.minimum(values[where.reshape(norms.shape)], plain)
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from accountant import checks
 from accountant._basics.arrays import FloatArray
-from accountant._basics.rounding import fraction_up
+from accountant._basics.rounding import U, fraction_up
 from accountant.analyses.adaptive_counts import Lattice, Packet, capacity, lattice_for
+from accountant.analyses.pld.saddle_point import coarse_law, saddle_at_delta
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import AccountantError, DomainError, PrecisionError, UnsupportedError
 from accountant.ledger import basic, evaluation
@@ -145,14 +146,26 @@ def _capacities(
 
 
 def _alone(kind: Mechanism, epsilon: float, delta: float) -> int:
-    """Return how many releases of a kind would fill a budget of nothing else."""
-    alone = FixedMeter(epsilon, delta).affordable(kind)
-    if not alone:
+    """Return about how many releases of a kind would fill a budget of nothing else.
+
+    One release is composed; more are estimated, as the number only chooses the packets.
+    """
+    if not FixedMeter(epsilon, delta).fits_once(kind):
         raise DomainError(
             f"every kind of a budget must fit it once; {kind!r:.80} exceeds (epsilon, delta) ="
             f" ({epsilon!r}, {delta!r})"
         )
-    return alone
+    pairs = dict.fromkeys(_pair(kind, direction) for direction in (0, -1))
+    laws = [coarse_law(pair, 1) for pair in pairs]
+
+    def fits(count: int) -> bool:
+        for law in laws:
+            left = delta + math.expm1(count * math.log1p(-min(law.infinite, 1.0 - U)))
+            if left <= 0.0 or saddle_at_delta([law._replace(times=count)], left).epsilon > epsilon:
+                return False
+        return True
+
+    return max(largest(fits), 1)
 
 
 def _units(kinds: int) -> int:
@@ -250,6 +263,10 @@ class FixedMeter(Meter):
         ahead = 2 * (self._counts.get(mechanism, 0) + count)
         self._known = mechanism, ahead if self._surely_fits([(mechanism, ahead)]) else count
         return True
+
+    def fits_once(self, mechanism: Mechanism) -> bool:
+        """Tell whether one release is admitted; no if it cannot be computed."""
+        return self._surely_fits([(mechanism, 1)])
 
     def add(self, charges: Sequence[tuple[Mechanism, int]]) -> None:
         """Add charges, without asking."""

@@ -82,6 +82,11 @@ class ExponentialLossPair(DominatingPair):
         return -self.reach, self.reach
 
     @property
+    def has_negative_infinite_loss(self) -> bool:
+        """None: P has a density wherever Q has."""
+        return False
+
+    @property
     def loss_error(self) -> float:
         """The reach is rounded up by at most one unit, which moves a loss by as much."""
         # A tiny loss counts as 0.

@@ -18,7 +18,7 @@ import numpy as np
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import up
 from accountant.analyses.gdp import compose_gdp
-from accountant.analyses.over_steps.brackets import brackets
+from accountant.analyses.over_steps.curve import brackets
 from accountant.analyses.over_steps.history import Part, Steps
 from accountant.bounds import Bounds
 from accountant.composition import Composition, composed

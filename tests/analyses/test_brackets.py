@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from accountant.analyses.brackets import below_crossing, bracket_crossing
+from accountant.analyses.solver import below_crossing, bracket_crossing
 
 
 @pytest.mark.parametrize("doubt", [0.0, 1e-14, 1e-9, 1e-3])

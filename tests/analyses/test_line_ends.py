@@ -50,3 +50,13 @@ def test_an_end_was_evaluated_on_its_side(at_most, hole, start):
     if found > -math.inf:
         value = profile.asked[found] * (1.0 + 1e-9 if at_most else 1.0 - 1e-9)
         assert value <= 0.1 if at_most else value > 0.1
+
+
+def test_a_profile_of_stairs_is_crossed():
+    # The losses are rare and large: beyond 0 nearly all of the profile is far below δ.
+    mass = 5e-7, 4.8e-7, 7.7e-9, 3e-8
+    pmfs = (mass[2], 1.0 - mass[2] - mass[0], mass[0]), (mass[3], 1.0 - mass[3] - mass[1], mass[1])
+    for runs in (50, 100, 150, 200):
+        composed = runs * ac.DominatingPMFs(*pmfs)
+        assert composed.delta(0.0) < 5e-6
+        assert composed.epsilon(0.00155) == 0.0

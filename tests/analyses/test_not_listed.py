@@ -2,7 +2,7 @@
 
 import math
 
-from accountant.analyses.brackets import delta_listed, epsilon_listed
+from accountant.analyses.solver import delta_listed, epsilon_listed
 from accountant.bounds import Bounds
 
 

@@ -6,7 +6,7 @@ import pytest
 from mpmath import mp, mpf, sqrt
 
 import accountant as ac
-from accountant.analyses.brackets import bounded_otherwise
+from accountant.analyses.solver import bounded_otherwise
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-12, 0.1, 0.5, 3.0, 700.0])

@@ -11,7 +11,7 @@ from mpmath import mp, mpf
 
 import accountant as ac
 from accountant import parallel
-from accountant.analyses.over_steps.brackets import brackets
+from accountant.analyses.over_steps.curve import brackets
 from accountant.composition import Composition
 from accountant.report.spending import Spending
 from accountant.sampling import Allocated

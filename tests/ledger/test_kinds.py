@@ -2,6 +2,7 @@
 
 import math
 import random
+import time
 
 import numpy as np
 import pytest
@@ -223,3 +224,18 @@ def test_schedules_of_the_noise_get_more_steps_than_by_renyi(
     assert found[:, 0].min() > 1.0
     assert np.median(found[:, 0]) > median
     assert np.median(found[:, 1]) > 1.05
+
+
+def test_kinds_of_rare_losses_are_planned_without_composing_them_many_times():
+    def coin(p, q):
+        return ac.DominatingPMFs((p[0], 1 - p[0] - p[1], p[1]), (q[0], 1 - q[0] - q[1], q[1]))
+
+    rare = [coin((7.7e-9, 5.0e-7), (3.0e-8, 4.8e-7)), coin((3.7e-6, 1.68e-5), (4.5e-6, 1.6e-5))]
+    kinds = [*rare, coin((0.072, 0.0658), (0.0658, 0.072))]
+    start = time.process_time()
+    ledger = Accountant(Budget(0.7236, 0.00155, filter="kinds", kinds=kinds))
+    counts = [ledger.affordable(kind) for kind in kinds]
+    assert time.process_time() - start < 2.0
+    assert counts[2] >= 40
+    for kind, count in zip(kinds, counts, strict=True):
+        assert (count * kind).epsilon(0.00155) <= 0.7236

@@ -6,7 +6,7 @@ import pytest
 
 import accountant as ac
 from accountant.analyses.pld import Composed
-from accountant.analyses.pld.spacings import common_spacing
+from accountant.analyses.pld.loss_grid import common_spacing
 from accountant.composition.problems import problems_of
 from accountant.sampling.allocation_table import shared_spacing
 

@@ -1,9 +1,8 @@
 """ε after the releases of a history: after each of them, or brackets after some.
 
 ``curve``
-    Upper bounds after every release: the least of all that is known.
-``brackets``
-    Lower and upper bounds after some releases, exact compositions where these are in reach.
+    Upper bounds after every release: the least of all that is known; and brackets after some
+    releases, exact compositions where these are in reach.
 ``by_renyi``, ``history``
     Divergences and largest losses added up; the prefixes of a history, and its divergences.
 

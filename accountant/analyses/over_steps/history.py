@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from accountant._basics.arrays import FloatArray
-from accountant.analyses import rdp
+from accountant.analyses import contour
 from accountant.composition import composed
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import AccountantError, DomainError
@@ -259,6 +259,6 @@ def _native(
         return {}
     q, sigma = np.array(settings).T[:, :, None]
     shape = (len(settings), len(orders))
-    values = rdp.each_divergence_upper(shape, q, sigma, 1.0, np.array(orders), WORKERS)
+    values = contour.each_divergence_upper(shape, q, sigma, 1.0, np.array(orders), WORKERS)
     # Both directions have the same bound.
     return dict(zip(settings, np.stack([values, values], axis=2), strict=True))

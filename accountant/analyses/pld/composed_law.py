@@ -11,7 +11,6 @@ import numpy as np
 
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import TINY, U
-from accountant.analyses.brackets import LEAST_EPSILON, above_crossing, below_crossing
 from accountant.analyses.pld.fft import Tilted, Total, compose, fft_size, total_sums
 from accountant.analyses.pld.loss_grid import (
     GridLaw,
@@ -22,6 +21,7 @@ from accountant.analyses.pld.loss_grid import (
     place,
 )
 from accountant.analyses.pld.saddle_point import reach
+from accountant.analyses.solver import LEAST_EPSILON, above_crossing, below_crossing
 
 # Bytes that a knot of the total loss takes at the peak: two composed laws, a spectrum and its
 # factor. Together with the next it decides what fits into memory, and nothing else.

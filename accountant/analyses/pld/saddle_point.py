@@ -34,8 +34,6 @@ DIVIDED = 801
 DEVIATIONS = 10.0
 # Half widths below which log(sinh(a)/a) is a²/6.
 NARROW = 1e-3
-# Shares of a tilt that are tried where it may be gentler.
-GENTLER = (1.0, 0.8, 0.65, 0.5, 0.35, 0.25)
 # How near to its best the logarithm of a tilt is.
 CLOSE = 1e-6
 
@@ -249,31 +247,6 @@ def reach(
         ends.append(sign * best)
         orders.append(order)
     return ends[0], ends[1], orders[0], orders[1]
-
-
-def gentler(laws: Sequence[CoarseLaw], saddle: Saddle, tolerance: float) -> Saddle:
-    """Return the saddle point with less tilt where few large losses make the tilted law wide.
-
-    The profile at ε is then a smaller share of the tilted law, but that takes fewer knots.
-    """
-    rare = saddle.deviation * saddle.tilt
-    if rare <= 1.0 + 1.5 * math.sqrt(2.0 * max(-saddle.log_delta, 0.0)):
-        return saddle
-    found, least, whole = saddle, math.inf, log_share(laws, saddle)
-    # round-off is some 1e-13 of the tilted law for each release
-    faintest = min(whole - 0.5, math.log(1e-12 * sum(law.times for law in laws) / tolerance))
-    for factor in GENTLER:
-        tilt = factor * saddle.tilt
-        share = log_share(laws, saddle._replace(tilt=tilt))
-        if share < faintest:
-            break
-        low, high, *_ = reach(laws, tilt, math.log(1e-3 * tolerance) + min(share, 0.0))
-        cost = (high - low) * (1.0 + 0.15 * max(whole - share, 0.0))
-        if cost < least:
-            variance = sum(law.times * law.cumulants(tilt)[2] for law in laws)
-            deviation = math.sqrt(max(variance, 0.0))
-            found, least = saddle._replace(tilt=tilt, deviation=deviation), cost
-    return found
 
 
 def log_share(laws: Sequence[CoarseLaw], saddle: Saddle) -> float:

@@ -15,16 +15,21 @@ from typing import NamedTuple, Protocol
 
 from accountant._basics.files import ModuleLock
 from accountant.analyses.pld.composed_law import ComposedLaw, TooLarge
-from accountant.analyses.pld.loss_grid import GridPart, GridPlan, largest_loss, refuse_huge
+from accountant.analyses.pld.loss_grid import (
+    GridPart,
+    GridPlan,
+    Spacings,
+    largest_loss,
+    lattice_parts,
+    refuse_huge,
+)
 from accountant.analyses.pld.saddle_point import (
     Saddle,
     coarse_law,
-    gentler,
     log_share,
     saddle_at_delta,
     saddle_at_epsilon,
 )
-from accountant.analyses.pld.spacings import Spacings, lattice_parts
 from accountant.bounds import Bounds
 from accountant.checks import EPSILON, MAX_COUNT, Argument, count, real
 from accountant.environment import to_nearest
@@ -229,7 +234,6 @@ class UpperEnds:
         # An error of ε times the slope of log δ, or a relative error of δ where that is more.
         scale = max(_scale(saddle), 1.0 / saddle.tilt)
         wanted = min(self._tolerance * saddle.tilt * scale, MOST_NATS)
-        saddle = self._gentler(self._parts, saddle)
         return Aim("delta", epsilon, self._parts, saddle, scale, wanted)
 
     def _upper(self, asked: Aim) -> tuple[float, ComposedLaw]:
@@ -326,11 +330,7 @@ class UpperEnds:
     def _moved(self, parts: Sequence[GridPart], saddle: Saddle, epsilon: float) -> Saddle:
         """Return the saddle point at ``epsilon``, for the same δ."""
         found = saddle_at_epsilon([part.law for part in parts], epsilon)
-        found = found._replace(epsilon=epsilon, log_delta=saddle.log_delta)
-        return self._gentler(parts, found)
-
-    def _gentler(self, parts: Sequence[GridPart], saddle: Saddle) -> Saddle:
-        return gentler([part.law for part in parts], saddle, self._tolerance)
+        return found._replace(epsilon=epsilon, log_delta=saddle.log_delta)
 
 
 def _scale(saddle: Saddle) -> float:

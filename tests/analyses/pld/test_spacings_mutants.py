@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from accountant.analyses.pld import spacings as lattices
+from accountant.analyses.pld import loss_grid as lattices
 from accountant.analyses.pld.saddle_point import coarse_law
 from support.grid_pairs import Atoms, Gaussian, Laplace, randomized_response
 

@@ -61,9 +61,8 @@ BESIDE = {
     "mechanisms/gaussian": LAWS,
     "mechanisms/laplace": LAWS,
     "audit/two_sample": ["audit/test_confidence_mutants.py", "audit/test_confidence.py"],
-    "analyses/pld/loss_grid": GRID,
+    "analyses/pld/loss_grid": ["analyses/pld/test_spacings_mutants.py", *GRID],
     "analyses/pld/fft": GRID,
-    "analyses/pld/spacings": GRID,
     "analyses/pld/composed_law": GRID,
 }
 ALONE = ("analyses/classical", "audit/one_run")
