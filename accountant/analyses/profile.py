@@ -211,7 +211,7 @@ def _worst(problems: Problems, asked: Question) -> Bounds:
         solvers = tuple(sorted(solvers, key=lambda one: -min(largest(one), one.quick(asked))))
     for one in solvers:
         reached = lower if asked.both else upper
-        if not reached > 0.0 or (largest(one) > reached and one.quick(asked) > reached):
+        if not reached > 0.0 or (largest(one) > reached and not one.is_below(asked, reached)):
             found = one.answer(asked)
             lower, upper = max(lower, float(found.lower)), max(upper, float(found.upper))
     return Bounds(lower, upper)

@@ -206,6 +206,10 @@ class Solver:
         """Bound the answer from above at little cost; infinite where no such bound is known."""
         return math.inf
 
+    def is_below(self, asked: Question, reached: float) -> bool:
+        """Tell at little cost whether the answer is at most ``reached`` > 0."""
+        return self.quick(asked) <= reached
+
     def _known_epsilon(self, delta: float) -> Bounds | None:
         """Return ε(delta) where it needs no analysis; at δ = 0 the upper end alone."""
         if delta == 0.0:

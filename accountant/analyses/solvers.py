@@ -337,6 +337,12 @@ class OneRelease(Solver):
         # The laws on a grid have some mass at infinity, a pair that inverts its profile has none.
         return self._once(asked) if direct and self._inverts else super().answer(asked)
 
+    def is_below(self, asked: Question, reached: float) -> bool:
+        """Tell by the profile there, which is one step of its inversion."""
+        if not self._inverts or asked.kind != "epsilon":
+            return False
+        return float(self._pair.profile(reached).upper) <= asked.at
+
     def _least(self) -> float:
         if not self._inverts:
             return self._beside()._least()

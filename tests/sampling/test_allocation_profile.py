@@ -11,7 +11,6 @@ from flint import arb
 import accountant as ac
 from accountant import sampling
 from accountant.sampling import (
-    allocation_bend,
     allocation_line,
     allocation_plan,
     allocation_profile,
@@ -143,6 +142,25 @@ def test_a_line_is_not_asked_where_it_is_long(case, monkeypatch):
     assert not any(lines)
 
 
+@pytest.mark.parametrize("case", FEW)
+def test_a_first_answer_takes_few_puts(case, monkeypatch):
+    """It took 20 of 1 to 3 ms each: a search from next to nothing, and the same for addition."""
+    puts = []
+    put = allocation_profile.put
+
+    def counted(*arguments):
+        puts.append(arguments)
+        return put(*arguments)
+
+    monkeypatch.setattr(allocation_profile, "put", counted)
+    allocation_profile.profile_of.cache_clear()
+    epsilon = sampling.Allocated(case[0], steps=case[1]).epsilon(case[4] * (1.0 + 1e-9))
+    assert len(puts) <= 7
+    assert epsilon == pytest.approx(case[2], rel=1e-4)
+    # The direction of addition, asked at that ε alone, has less than δ there.
+    assert AllocationProfile(*case[:2]).delta_bounds(epsilon, True).upper <= case[4]
+
+
 @pytest.mark.parametrize(
     ("noise", "steps", "kappa", "digits"),
     [
@@ -156,7 +174,7 @@ def test_a_line_is_not_asked_where_it_is_long(case, monkeypatch):
     ],
 )
 def test_bent_paths_enclose_many_digits(noise, steps, kappa, digits):
-    lower, upper = allocation_bend.put(1.0 / noise, steps, kappa)
+    lower, upper = allocation_profile.put(1.0 / noise, steps, kappa)
     assert lower <= Fraction(digits) <= upper <= lower * (1.0 + 1e-11)
 
 
@@ -169,13 +187,13 @@ def test_the_stored_digits_of_few_steps():
 
 def test_a_step_too_long_for_the_path_would_be_noticed(monkeypatch):
     digits = Fraction("39.34001000181118763175565372")
-    monkeypatch.setattr(allocation_bend, "STEPS", np.array([0.6]))
-    lower, upper = allocation_bend.put(1.0, 2, 39.34)
+    monkeypatch.setattr(allocation_profile, "STEPS", np.array([0.6]))
+    lower, upper = allocation_profile.put(1.0, 2, 39.34)
     assert lower <= digits <= upper
     assert upper > lower * (1.0 + 1e-9)
     nothing = lambda *arguments: 0.0 * arguments[5]  # noqa: E731
-    monkeypatch.setattr(allocation_bend, "_around", nothing)
-    lower, upper = allocation_bend.put(1.0, 2, 39.34)
+    monkeypatch.setattr(allocation_profile, "_around", nothing)
+    lower, upper = allocation_profile.put(1.0, 2, 39.34)
     assert not lower <= digits <= upper
 
 
