@@ -12,6 +12,7 @@ from scipy.special import erfc, log_ndtr
 from accountant._basics.arrays import FloatArray
 from accountant.certificates.line import Search, least_end
 from accountant.certificates.rule import LARGE, NoLineError, Rule, Step, log_sum, rounded
+from accountant.search import bisect
 
 
 class Labelled(Rule):
@@ -346,11 +347,7 @@ def _first(losses: list[float], holds: Callable[[float], bool]) -> int:
     """Return the place of the first loss for which a condition holds, which then holds for all."""
     if not holds(losses[-1]):
         return len(losses)
-    start, end = 0, len(losses) - 1
-    while start < end:
-        middle = (start + end) // 2
-        start, end = (start, middle) if holds(losses[middle]) else (middle + 1, end)
-    return start
+    return bisect(lambda k: holds(losses[k]), len(losses) - 1, -1)
 
 
 def _lowest(

@@ -19,8 +19,9 @@ from accountant import checks
 from accountant._basics import files
 from accountant.cli.options import attached, existing
 from accountant.errors import AccountantError, DomainError
-from accountant.ledger import Accountant, Budget, evaluation, schema
+from accountant.ledger import Accountant, Budget, schema
 from accountant.mechanisms.base import Mechanism
+from accountant.sampling import PoissonSampled
 
 COUNT = click.option("--count", type=int, default=1, show_default=True, help="How many releases.")
 LABEL = click.option("--label", help="Words for the history.")
@@ -210,4 +211,4 @@ def _mechanism(release: dict[str, Any]) -> Mechanism:
     if "sampling_probability" not in release:
         return mechanism
     q = checks.number(checks.SAMPLING_PROBABILITY, release["sampling_probability"])
-    return evaluation.sampled(mechanism, q)
+    return PoissonSampled(mechanism, q)

@@ -62,15 +62,10 @@ def dp_sgd_step(noise_multiplier: float, sampling_probability: float) -> Mechani
 
 
 def _dp_sgd_step(noise_multiplier: float, sampling_probability: float) -> Mechanism:
-    return sampled(Gaussian(noise_multiplier), sampling_probability)
+    return PoissonSampled(Gaussian(noise_multiplier), sampling_probability)
 
 
 _cached_step = functools.lru_cache(maxsize=1024)(_dp_sgd_step)
-
-
-def sampled(mechanism: Mechanism, sampling_probability: float) -> Mechanism:
-    """Return a mechanism that runs on a Poisson sample."""
-    return PoissonSampled(mechanism, sampling_probability)
 
 
 class Questions(ABC):
