@@ -9,7 +9,8 @@ theorem assumes and returns the mechanism of that theorem, so the account descri
 # Pairs: sampled_pairs and sampled_atoms for Poisson sampling when a record is added or removed,
 # exchange_pair and replacement_pair when one is exchanged for another, with the laws of one step of
 # its game in replacement_laws and lattice_envelope; allocation_pair for random allocation, by its
-# transform (allocation_profile, _line and _plan) or its law (allocation_law), and
+# transform (allocation_profile, _line and _plan) or its law (allocation_law), several_steps
+# (several_sums) for several of the steps, and
 # allocated_mechanism for other noise (ratio_sums).
 from accountant.sampling.allocated_mechanism import AllocatedMechanism
 from accountant.sampling.balls_in_bins import BallsInBins

@@ -63,7 +63,7 @@ def test_many_digits_over_a_sweep(noise, steps, at, add):
 @pytest.mark.parametrize("epsilon", [-1.0, -0.1, 0.0, 0.4, 1.5])
 @pytest.mark.parametrize("add", [False, True])
 def test_two_steps_and_either_sign(noise, epsilon, add):
-    truth = quadrature(noise, 2, epsilon, add, 20_000)
+    truth = quadrature(noise, 2, epsilon, add, 80_000)
     found = AllocationProfile(noise, 2).delta_bounds(epsilon, add)
     # The oracle works in doubles.
     assert found.lower <= truth * (1.0 + 1e-11) + 1e-14
