@@ -47,7 +47,7 @@ def names():
         **GIVEN,
         **TRAINING,
         **given,
-        "m": importlib.import_module("accountant.learn.convex.statistics"),
+        "m": importlib.import_module("accountant.learn.convex"),
     }
 
 
