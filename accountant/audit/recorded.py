@@ -6,7 +6,7 @@ import dataclasses
 import math
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -164,6 +164,7 @@ def is_same(a: Any, b: Any) -> bool:
     return bool(View().of(a) == View().of(b))
 
 
+@dataclass
 class View:
     """Makes values comparable by ``==``: nested tuples of what they hold, down to the bits.
 
@@ -178,14 +179,10 @@ class View:
         Types whose values are not looked into.
     """
 
-    def __init__(
-        self,
-        strict: bool = False,
-        without: frozenset[str] = frozenset(),
-        opaque: tuple[type, ...] = (),
-    ) -> None:
-        self.strict, self.without, self.opaque = strict, without, opaque
-        self.seen: set[int] = set()
+    strict: bool = False
+    without: frozenset[str] = frozenset()
+    opaque: tuple[type, ...] = ()
+    seen: set[int] = field(default_factory=set, init=False)
 
     def of(self, value: Any) -> Any:
         """Return what a value is compared by."""

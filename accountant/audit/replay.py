@@ -108,16 +108,12 @@ def audit_replay(
         largest = max(largest, replayed.largest_ratio)
     total = composed(recorded.mechanisms)
     seen, stated = _compare_claim(total, claimed, delta, findings)
-    return ReplayReport(
-        name,
-        _first_of_each(findings),
-        recorded.releases,
-        tuple(index for index, _ in neighbours),
-        largest,
-        total,
-        seen,
-        stated,
-    )
+    rows = tuple(index for index, _ in neighbours)
+    first: dict[tuple[str, int | None], Finding] = {}
+    for finding in findings:
+        first.setdefault((finding.kind, finding.release), finding)
+    found = tuple(first.values())
+    return ReplayReport(name, found, recorded.releases, rows, largest, total, seen, stated)
 
 
 def _recorded_run(
@@ -172,15 +168,18 @@ def _neighbours(
     replace: Mapping[int, Any] | None,
     recorded: Releases,
 ) -> list[tuple[int, Any]]:
+    def checked(index: object) -> int:
+        return checks.integer("remove", index, 0, records - 1, advice="Give row numbers of data")
+
     if remove is not None and replace is not None:
         raise DomainError("remove and replace are two relations: give one of them")
     if replace is not None:
         return [
-            (_row(index, records), with_record(data, _row(index, records), record))
-            for index, record in replace.items()
+            (row, with_record(data, row, record))
+            for row, record in zip(map(checked, replace), replace.values(), strict=True)
         ]
     rows = _rows_seen(recorded, records) if remove is None else list(remove)
-    return [(_row(index, records), without_record(data, _row(index, records))) for index in rows]
+    return [(row, without_record(data, row)) for row in map(checked, rows)]
 
 
 def _rows_seen(recorded: Releases, records: int) -> list[int]:
@@ -195,10 +194,6 @@ def _rows_seen(recorded: Releases, records: int) -> list[int]:
     for batch in [*sorted(batches, key=len), spread]:
         rows.update(dict.fromkeys(map(int, batch)))
     return list(rows)[:NEIGHBOURS]
-
-
-def _row(index: object, records: int) -> int:
-    return checks.integer("remove", index, 0, records - 1, advice="Give row numbers of data")
 
 
 def _require_claim(claimed: Mechanism | float | None, delta: float | None) -> None:
@@ -236,13 +231,6 @@ def _compare_claim(
             )
         )
     return seen, stated
-
-
-def _first_of_each(findings: list[Finding]) -> tuple[Finding, ...]:
-    first: dict[tuple[str, int | None], Finding] = {}
-    for finding in findings:
-        first.setdefault((finding.kind, finding.release), finding)
-    return tuple(first.values())
 
 
 def count_records(data: object) -> int:

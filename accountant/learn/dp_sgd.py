@@ -173,8 +173,10 @@ def train_dp_sgd(
         run=checkpoints.label(saved) or marked(f"DP-SGD {secrets.token_hex(8)}", generator),
     )  # fmt: skip
     seen = Watch() if watch is None else watch
+    descent = SGD(0.1) if optimizer is None else optimizer
+    checks.instance("optimizer", descent, Optimizer, "an Optimizer, such as SGD(0.1)")  # type: ignore[type-abstract]
     run = Run(
-        model, data, targets, plan, clipping, _optimizer(optimizer), as_averaging(averaging),
+        model, data, targets, plan, clipping, descent, as_averaging(averaging),
         None if projection_radius is None else checks.number(RADIUS, projection_radius), book,
         generator, seen.nonprivate_diagnostics,
     )  # fmt: skip
@@ -205,12 +207,6 @@ def _take_steps(
                 break
     if place is not None:
         place.save(run.saved())
-
-
-def _optimizer(value: object) -> Optimizer:
-    if value is None:
-        return SGD(0.1)
-    return checks.instance("optimizer", value, Optimizer, "an Optimizer, such as SGD(0.1)")  # type: ignore[type-abstract]
 
 
 def _generator(rng: object) -> SecureGenerator:
@@ -294,8 +290,8 @@ def train_projected_gradient_descent(
     rate = _rate(learning_rate, projection_radius, clipping_norm)
     batches = Batches(expected_records, steps=steps, sampler="full")
     return _train(
-        model, X, y, batches, rate, options, noise=noise, clipping_norm=clipping_norm, delta=delta,
-        projection_radius=projection_radius,
+        model, X, y, rate, options, batches=batches, noise=noise, clipping_norm=clipping_norm,
+        delta=delta, projection_radius=projection_radius,
     )  # fmt: skip
 
 
@@ -331,19 +327,13 @@ def train_one_example_sgd(
         rate /= math.sqrt(1.0 + model.size * sigma**2)
     batches = Batches(1.0, steps=steps, sampling_probability=sampling_probability)
     return _train(
-        model, X, y, batches, rate, options, noise=noise, clipping_norm=clipping_norm, delta=delta,
-        projection_radius=projection_radius,
+        model, X, y, rate, options, batches=batches, noise=noise, clipping_norm=clipping_norm,
+        delta=delta, projection_radius=projection_radius,
     )  # fmt: skip
 
 
 def _train(
-    model: Model,
-    X: object,
-    y: object,
-    batches: Batches,
-    rate: float,
-    options: dict[str, Any],
-    **given: Any,
+    model: Model, X: object, y: object, rate: float, options: dict[str, Any], **given: Any
 ) -> TrainingResult:
     """Train with a rate that falls with the root of the step, unless more is asked for."""
     for name in ("batches", "optimizer"):
@@ -351,7 +341,7 @@ def _train(
             raise DomainError(f"{name} is fixed by this trainer; use train_dp_sgd to choose it")
     optimizer = SGD(inverse_square_root(rate))
     options = {"averaging": MeanOfLast(1.0)} | options
-    return train_dp_sgd(model, X, y, batches=batches, optimizer=optimizer, **given, **options)
+    return train_dp_sgd(model, X, y, optimizer=optimizer, **given, **options)
 
 
 def _rate(given: float | None, radius: float, clipping_norm: float) -> float:

@@ -15,6 +15,7 @@ from accountant._basics.arrays import Array
 from accountant._basics.display import text_up
 from accountant.learn.account import Released
 from accountant.learn.models.base import Model
+from accountant.learn.optimizers import PAST
 from accountant.learn.plan import Plan
 
 
@@ -173,12 +174,7 @@ FRACTION = checks.Argument(
     lambda x: (x > 0.0) & (x <= 1.0),
     "It is the share of the steps whose iterates are averaged",
 )
-DECAY = checks.Argument(
-    "decay",
-    "a number in [0, 1)",
-    lambda x: (x >= 0.0) & (x < 1.0),
-    "It is the weight that an average keeps in one step",
-)
+DECAY = PAST.renamed("decay", "It is the weight that an average keeps in one step")
 
 
 class LastIterate(Averaging):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,27 +53,24 @@ def draw_batch(
     return generator.subset(records, probability)
 
 
+@dataclass(eq=False, repr=False)
 class Run:
     """The state of one run, between its steps."""
 
-    def __init__(
-        self,
-        model: Model,
-        X: Array,
-        y: Array,
-        plan: Plan,
-        clipping: Clipping,
-        optimizer: Optimizer,
-        averaging: Averaging,
-        radius: float | None,
-        ledger: Accountant,
-        generator: SecureGenerator,
-        diagnostics: bool,
-    ) -> None:
-        self.model, self.X, self.y, self.plan = model, X, y, plan
-        self.clipping, self.optimizer, self.averaging = clipping, optimizer, averaging
-        self.radius, self.ledger, self.generator = radius, ledger, generator
-        self.diagnostics = diagnostics
+    model: Model
+    X: Array
+    y: Array
+    plan: Plan
+    clipping: Clipping
+    optimizer: Optimizer
+    averaging: Averaging
+    radius: float | None
+    ledger: Accountant
+    generator: SecureGenerator
+    diagnostics: bool
+
+    def __post_init__(self) -> None:
+        model, plan, clipping = self.model, self.plan, self.clipping
         self.history = History()
         self.step = self.charged = 0
         self.noted = False
@@ -90,12 +88,12 @@ class Run:
                 model, plan.strategy, multiplier, plan.classes,
                 sampled=plan.sampled, cap=plan.batch_cap,
             )  # fmt: skip
-        self.batches = ClassBatches(len(X), plan.classes, plan.rate)
+        self.batches = ClassBatches(len(self.X), plan.classes, plan.rate)
         if sigma > 0.0:
             self.privatiser.settings(clipping.rule(len(model.groups)))  # refuses what cannot be
-            require_row_independence(model, X, y)
-        optimizer.reset()
-        averaging.reset()
+            require_row_independence(model, self.X, self.y)
+        self.optimizer.reset()
+        self.averaging.reset()
 
     def take_step(self) -> bool:
         """Make one step; False when the ledger's budget does not allow it."""
