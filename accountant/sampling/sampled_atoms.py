@@ -203,7 +203,7 @@ class SampledAtoms(AtomicPair):
         return curve_of_sample(self.inner, self.reverse, self.q, self.add, order)
 
     @property
-    def unhidden(self) -> DominatingPair:
+    def _unhidden(self) -> DominatingPair:
         """The inner pair."""
         return self.inner
 
