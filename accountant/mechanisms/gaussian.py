@@ -232,7 +232,7 @@ class GaussianPair(DominatingPair):
         if self.noise_multiplier == math.inf:
             return _point(edges)
         if self.add:
-            return self._remove(-edges[::-1]).mirrored()
+            return self._remove(-edges[::-1]).reverse()
         return self._remove(edges)
 
     def _remove(self, edges: FloatArray) -> Masses:

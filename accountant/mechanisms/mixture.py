@@ -253,7 +253,7 @@ class MixturePair(DominatingPair):
         """Return the masses between edges, which are carried back to the noise."""
         edges = np.asarray(edges, dtype=np.float64)
         if self.add:
-            found = self._remove(-edges[::-1]).mirrored()
+            found = self._remove(-edges[::-1]).reverse()
             found.q[0] += self.remainder
             return found
         found = self._remove(edges)

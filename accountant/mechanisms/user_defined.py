@@ -236,7 +236,7 @@ class GivenLossPair(DominatingPair):
         """Return differences, on the side where they lose least; their error is measured."""
         edges = np.asarray(edges, dtype=np.float64)
         if self.reverse:
-            return replace(self, reverse=False).masses(-edges[::-1]).mirrored()
+            return replace(self, reverse=False).masses(-edges[::-1]).reverse()
         below_p, above_p, below_q, above_q = self.functions
         p, lost_p = _differences(below_p(edges), above_p(edges))
         q, lost_q = _differences(below_q(edges), above_q(edges))

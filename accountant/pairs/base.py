@@ -93,7 +93,7 @@ class Masses(NamedTuple):
     q: FloatArray
     relative_error: float
 
-    def mirrored(self) -> Masses:
+    def reverse(self) -> Masses:
         """Return those of the reversed pair, of loss -L, between the edges of opposite sign.
 
         The half-open ends of cells change sides, which no bound on a cell minds.
@@ -317,7 +317,7 @@ class DominatingPair:
         return up(lift(math.tanh(0.5 * pure)))
 
     @property
-    def unhidden(self) -> DominatingPair | None:
+    def _unhidden(self) -> DominatingPair | None:
         """The pair without a coin that is not seen: its ρ and its μ are no smaller (Theorem M6)."""
         return None
 
@@ -325,13 +325,13 @@ class DominatingPair:
     def rho(self) -> float:
         """The least ρ known with D_α ≤ ρα at every order; infinite when none is known."""
         own = rho_of_pure(self.pure_epsilon)
-        return own if self.unhidden is None else min(own, self.unhidden.rho)
+        return own if self._unhidden is None else min(own, self._unhidden.rho)
 
     @property
     def mu(self) -> float:
         """A μ such that N(μ, 1) against N(0, 1) dominates; infinite when none is known."""
         own = mu_of_pure(self.pure_epsilon)
-        return own if self.unhidden is None else min(own, self.unhidden.mu)
+        return own if self._unhidden is None else min(own, self._unhidden.mu)
 
     def masses(self, edges: FloatArray) -> Masses:
         """Return the masses of the cells between increasing ``edges`` of the loss."""

@@ -243,7 +243,7 @@ class ExchangedAtoms(AtomicPair):
         return True
 
     @property
-    def unhidden(self) -> DominatingPair:
+    def _unhidden(self) -> DominatingPair:
         """The pair of the noise without sampling."""
         return self.plain
 
@@ -312,7 +312,7 @@ class ExchangedLaplace(DominatingPair):
         return up(2.0 * self._one.loss_error + 64.0 * U * (self._one.reach + self.support[1]))
 
     @property
-    def unhidden(self) -> DominatingPair:
+    def _unhidden(self) -> DominatingPair:
         """The pair of the noise without sampling."""
         return self.plain
 

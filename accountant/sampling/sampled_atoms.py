@@ -161,12 +161,12 @@ class SampledAtoms(AtomicPair):
             new, first = -loss_of_sample(q, -table.loss), table.p
             second, extra = (1.0 - q) * table.p + q * table.q, table.infinite_p
             place, end, at_end = table.loss.size, -math.log1p(-q), (extra, (1.0 - q) * extra)
-            infinite = 0.0, product_up(q, table.infinite_q)
+            infinite = 0.0, q * table.infinite_q
         else:
             new, second = loss_of_sample(q, table.loss), table.q
             first, extra = (1.0 - q) * table.q + q * table.p, table.infinite_q
             place, end, at_end = 0, math.log1p(-q), ((1.0 - q) * extra, extra)
-            infinite = product_up(q, table.infinite_p), 0.0
+            infinite = q * table.infinite_p, 0.0
         if extra > 0.0:
             new, first, second = (
                 np.insert(column, place, value)
@@ -180,6 +180,11 @@ class SampledAtoms(AtomicPair):
             new, first.copy(), second.copy(), *infinite,
             table.relative_error + 8.0 * U, error, table.absolute_error + 1e-323,
         )  # fmt: skip
+
+    @property
+    def infinite_mass(self) -> float:
+        """Only a record that was used can be lost, however seldom."""
+        return 0.0 if self.add else product_up(self.q, self.inner.infinite_mass)
 
     @cached_property
     def support(self) -> tuple[float, float]:
@@ -203,7 +208,7 @@ class SampledAtoms(AtomicPair):
         return curve_of_sample(self.inner, self.reverse, self.q, self.add, order)
 
     @property
-    def unhidden(self) -> DominatingPair:
+    def _unhidden(self) -> DominatingPair:
         """The inner pair."""
         return self.inner
 

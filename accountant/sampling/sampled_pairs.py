@@ -95,7 +95,7 @@ class SampledCurve(DominatingPair):
         return up(lift(self.q * inner), 2.0) if inner > 0.0 else 0.0
 
     @property
-    def unhidden(self) -> DominatingPair:
+    def _unhidden(self) -> DominatingPair:
         """The inner pair."""
         return self.inner
 

@@ -74,7 +74,7 @@ class DoubtfulGaussian(DominatingPair):
         """Return the masses between edges."""
         edges = np.asarray(edges, dtype=np.float64)
         if self.add:
-            return replace(self, add=False).masses(-edges[::-1]).mirrored()
+            return replace(self, add=False).masses(-edges[::-1]).reverse()
         p, q, error = self._plain.masses(edges - self._raised)
         q = (1.0 - self.doubt) * q
         q[0] += self.doubt

@@ -93,7 +93,7 @@ def uniform_pmf(bound):
 
 def laplace_draws(generator, n, scale):
     source = NoiseSource(1)
-    source._generator = generator
+    source.generator = generator
     return np.array([discrete_laplace(scale, source.below) for _ in range(n // 5)])
 
 
@@ -203,13 +203,13 @@ SOURCE = {
         lambda x: (x + 1) / 2, 2.0**-30,
     ),
     "fine rounded normal": (
-        lambda s: s._generator.rounded_normal(N, 2.0**20) / 2.0**20, special.ndtr, 2.0**-21
+        lambda s: s.generator.rounded_normal(N, 2.0**20) / 2.0**20, special.ndtr, 2.0**-21
     ),
     "wide discrete Gaussian": (
-        lambda s: s._generator.discrete_gaussian(N, 2**18) / 2.0**18, special.ndtr, 2.0**-18
+        lambda s: s.generator.discrete_gaussian(N, 2**18) / 2.0**18, special.ndtr, 2.0**-18
     ),
     "wide rounded Laplace": (
-        lambda s: rounded_laplace(s._generator, N, 2.0**20) / 2.0**20, stats.laplace.cdf, 2.0**-20
+        lambda s: rounded_laplace(s.generator, N, 2.0**20) / 2.0**20, stats.laplace.cdf, 2.0**-20
     ),
 }  # fmt: skip
 
