@@ -89,7 +89,7 @@ double acct_tilted_law_reach(const acct_tilted_law *law, double mean) {
 /* Nodes that were placed: all panels' in one loop, as those of one are no whole number of the widest registers.
  * `node_err`: of u, from the node's own. */
 ACCT_CLONES
-static void fill_nodes(const acct_step *step, int count, const double *restrict node,
+static void fill_law_nodes(const acct_step *step, int count, const double *restrict node,
                        const double *restrict node_err, double *restrict x2, const double *restrict quad,
                        double *restrict gauss, double *restrict loss, double *restrict loss_err,
                        double *restrict exp_loss, double *restrict e2_plus, double *restrict e2_minus) {
@@ -254,7 +254,7 @@ int acct_tilted_law_set(acct_tilted_law *law, const acct_step *step, const acct_
     law->whole = !status && !(window->threshold.scale > 0.0) && window->shift == 0.0;
     /* what was placed is filled whatever the status is */
     if (!step->mixture)
-        fill_nodes(step, law->count, law->node, law->term, law->x2, law->quad, law->gauss, law->loss, law->loss_err,
+        fill_law_nodes(step, law->count, law->node, law->term, law->x2, law->quad, law->gauss, law->loss, law->loss_err,
                    law->exp_loss, law->e2_plus, law->e2_minus);
     return status;
 }
