@@ -161,29 +161,13 @@ static void add_nodes(acct_tilted_law *g, double mid, double half) {
     g->count += ACCT_GL_ORDER;
 }
 
-/* the quadrature of e^{-t^2} over [far - apart, far], over half its length */
-ACCT_CLONES
-static double sum_between(double far, double apart) {
-    double sum[ACCT_LANES] = {0};
-    for (int i = 0; i < ACCT_GL_ORDER; i += ACCT_LANES)
-        ACCT_EACH_LANE for (int j = 0; j < ACCT_LANES; j++) {
-            const double t = far - 0.5 * apart * (1.0 + ACCT_GL_NODE[i + j]);
-            sum[j] += ACCT_GL_WEIGHT[i + j] * acct_vexp(-t * t);
-        }
-    return acct_lanes_total(sum);
-}
-
-/* erfc(far - apart) - erfc(far): by quadrature where the two are close; libm's exp where vmath.h's ends */
+/* erfc(far - apart) - erfc(far): by quadrature where the two are close */
 static double tail_between(double far, double near, double apart) {
     double between = 0.0;
-    const int close_by = apart * (far + fabs(near)) < 8.0;
-    if (close_by && acct_max(far * far, near * near) < 690.0)
-        between = sum_between(far, apart);
-    else if (close_by)
-        for (int i = 0; i < ACCT_GL_ORDER; i++) {
-            const double t = far - 0.5 * apart * (1.0 + ACCT_GL_NODE[i]);
-            between += ACCT_GL_WEIGHT[i] * exp(-t * t);
-        }
+    for (int i = 0; i < ACCT_GL_ORDER && apart * (far + fabs(near)) < 8.0; i++) {
+        const double t = far - 0.5 * apart * (1.0 + ACCT_GL_NODE[i]);
+        between += ACCT_GL_WEIGHT[i] * exp(-t * t);
+    }
     const double close = 0.5 * apart * 1.1283791670955126 * between; /* 2/sqrt(pi) */
     return between > 0.0 ? close : erfc(near) - erfc(far);
 }
