@@ -4,6 +4,7 @@
 
 #include "gaussian.h"
 #include "heterogeneous_workspace.h"
+#include "one_direction.h"
 #include "order.h"
 #include "rounding.h"
 #include "bounds.h"
@@ -139,6 +140,18 @@ static int epsilon_one_way(acct_heterogeneous_workspace *w, double delta, acct_b
     return coarse_parts_epsilon(w->part, w->count, w->steps, delta, w->direction, out);
 }
 
+/* at least both directions' profiles at epsilon = 0: distances in variation add up over the parts (Theorem 18), and a
+ * random shift costs at most the largest one taken whenever there is any (Theorem M15) */
+static double parts_without_loss_upper(const acct_part *parts, int count) {
+    double sum = 0.0;
+    for (int i = 0; i < count; i++) {
+        const acct_part *p = &parts[i];
+        const acct_step step = acct_step_make(p->q, p->mixture ? acct_down(p->sigma / p->mixture->largest) : p->sigma);
+        sum += acct_without_loss_upper(&step, p->steps);
+    }
+    return sum * (1.0 + 2.0 * ACCT_U * (2.0 + count));
+}
+
 int acct_heterogeneous_epsilon(const acct_part *parts, int count, double delta, int direction,
                                acct_bounds *out) {
     double steps;
@@ -147,6 +160,10 @@ int acct_heterogeneous_epsilon(const acct_part *parts, int count, double delta, 
         return ACCT_EDOMAIN;
     if (count == 1 && !parts->mixture)
         return acct_psg_epsilon(parts->q, parts->sigma, parts->steps, delta, direction, out);
+    if (parts_without_loss_upper(parts, count) <= delta) {
+        out->upper = 0.0;
+        return ACCT_OK;
+    }
     acct_heterogeneous_workspace w;
     int status =
         acct_heterogeneous_alloc(&w, parts, count, direction == ACCT_ADD ? ACCT_ADD : ACCT_REMOVE, steps);

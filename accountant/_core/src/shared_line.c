@@ -187,7 +187,7 @@ static void follow_questions(acct_trend *t, double steps, double log_delta, doub
 }
 
 /* where to begin: by the slope at the last answer, or a little beyond what continues the last ones nearby */
-static double start(const acct_shared_line *s, double steps, double delta) {
+static double start_near(const acct_shared_line *s, double steps, double delta) {
     const acct_contour *k = &s->remove.contour;
     const double log_delta = log(delta), x = continued(&s->trend, steps, log_delta);
     const double away = (log_delta - s->log_delta) / s->slope + (steps - s->steps) * k->log_mgf / k->b;
@@ -198,7 +198,7 @@ static double start(const acct_shared_line *s, double steps, double delta) {
 
 /* Newton on log delta from there, aimed at a point whose upper bound is just below delta */
 static int upper_end(acct_shared_line *s, double steps, double delta, double *end, acct_profile_point *p) {
-    double x = start(s, steps, delta);
+    double x = start_near(s, steps, delta);
     for (int i = 0; i < 8; i++) {
         if (!(x > 0.0)) x = 0.0;
         shared_profile_at(s, x, p);

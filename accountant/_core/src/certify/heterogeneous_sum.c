@@ -218,7 +218,7 @@ int acct_heterogeneous_grid(acct_heterogeneous_sum *sums, acct_tilted_law *law, 
     acct_coarse_set(&coarse, part, &window);
     acct_coarse_weights(&coarse, sums->order, weight);
     acct_place_breaks(step, coarse.nodes, coarse.loss, weight, &window);
-    return acct_tilted_law_set(law, step, &window, sums->order, y_last, log_error);
+    return acct_tilted_law_set(law, step, &window, sums->order, y_last, log_error - 0.7);
 }
 
 int acct_heterogeneous_sum_add(acct_heterogeneous_sum *sums, acct_tilted_law *law,

@@ -50,7 +50,7 @@ typedef struct {
 } sums;
 
 ACCT_CLONES
-static void add_up(const acct_mixture *m, double x, double top, double *restrict posterior,
+static void add_shifts(const acct_mixture *m, double x, double top, double *restrict posterior,
                    sums *out) {
     const double *restrict shift = m->shift, *restrict weight = m->weight;
     const double var2 = m->var2;
@@ -98,7 +98,7 @@ void acct_mixture_at(const acct_mixture *m, double x, double *posterior, acct_mi
     double *p = posterior ? posterior : scratch;
     sums s;
     const double top = top_exponent(m, x), adds = 0.25 * m->count + 16.0;
-    add_up(m, x, top, p, &s);
+    add_shifts(m, x, top, p, &s);
     const double silent = top > 0.0 ? m->silent * acct_vexp(-top) : m->silent; /* 0 where top < 0 */
     const double all = silent + s.total;
     if (top != 0.0) {
@@ -137,7 +137,7 @@ void acct_mixture_complex(const acct_mixture *m, double x, double eta, double *r
     double p[ACCT_MOST_SHIFTS], dr = 0.0, di = 0.0, turned = 0.0;
     sums s;
     const double top = top_exponent(m, x), theta = 2.0 * eta / m->var2;
-    add_up(m, x, top, p, &s);
+    add_shifts(m, x, top, p, &s);
     for (int j = 0; j < m->count; j++) {
         const double t = m->shift[j] * theta, half = sin(0.5 * t);
         dr -= 2.0 * p[j] * half * half;

@@ -30,7 +30,7 @@ void acct_rare_event_nodes_weigh(const acct_rare_event_nodes *nodes, int count, 
 
 /* The transforms A and C of a rare-event contour on its line of complex orders, summed over the
  * nodes of a path. */
-#define ACCT_RARE_EVENT_ARRAYS 20 /* times ACCT_MAX_NODES doubles */
+#define ACCT_RARE_EVENT_ARRAYS 16 /* times ACCT_MAX_NODES doubles */
 
 #define ACCT_RARE_EVENT_MOMENTS 12
 #define ACCT_RARE_EVENT_BLOCK 16
@@ -46,8 +46,6 @@ typedef struct {
     double *w_err, *c_err;   /* absolute errors of the weights */
     double *moved;           /* absolute error of L */
     double *z1_re, *z1_im;   /* e^{i dy l} */
-    double *zb_re, *zb_im;   /* e^{i dy l} for as many steps as a block has */
-    double *from_re, *from_im; /* e^{iyl} at the first point of the last block */
     double *z_re, *z_im;     /* at the current y */
     double dy;
     /* nodes below `low` by their moments about the origin, from `dead` on where e^{iyL} is gone */
@@ -55,13 +53,7 @@ typedef struct {
     double m_re[ACCT_RARE_EVENT_MOMENTS], m_im[ACCT_RARE_EVENT_MOMENTS];
     double m_size[3];
     double dead_size, dead_large;
-    /* the nodes below `small` have next to no weight in C, those from `equal` on the same in both; what that leaves
-     * out */
-    int small, equal;
-    double left_out;
-    /* the last block: its first point, its `low`, and how many blocks since e^{iyl} was computed anew */
-    long block;
-    int block_low, chained;
+    double left_out; /* of C by the nodes that may be replaced by their moments */
     double rest_re, rest_im, rest_l_re, rest_l_im; /* sums of w and of wl, all but the low ones */
 } acct_rare_event_sum;
 

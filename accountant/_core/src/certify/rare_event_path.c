@@ -138,7 +138,7 @@ static void place(acct_rare_event_sum *rare, double *memory) {
     double **slots[ACCT_RARE_EVENT_ARRAYS] = {
         &rare->l_re,    &rare->l_im,  &rare->w_re,  &rare->w_im,  &rare->c_re,  &rare->c_im,  &rare->size,
         &rare->large,   &rare->rest,  &rare->w_err, &rare->c_err, &rare->moved, &rare->z1_re, &rare->z1_im,
-        &rare->zb_re,   &rare->zb_im, &rare->z_re,  &rare->z_im,  &rare->from_re, &rare->from_im};
+        &rare->z_re,    &rare->z_im};
     for (int i = 0; i < ACCT_RARE_EVENT_ARRAYS; i++) *slots[i] = memory + (size_t)i * ACCT_MAX_NODES;
     rare->count = rare->low = 0;
 }

@@ -1,6 +1,5 @@
 
 #include <math.h>
-#include <string.h>
 
 #include "gauss_legendre.h"
 #include "rare_event.h"
@@ -24,11 +23,12 @@ static void direct_rotations(int n, double y, const double *restrict l_re, const
 
 /* sets     sums: real and imaginary parts of the sums over n nodes of w z and of c z, then those at the next point
  * error    as of each point alone: its sums are added in the same order.  What is loaded once serves both.
- * requires a multiple of ACCT_WIDE; z moves two steps on, by z1 each
- * both     whether c is read: else its sums are 0 */
-ACCT_INLINE void pass_two(int n, int both, const double *restrict w_re, const double *restrict w_im,
-                          const double *restrict c_re, const double *restrict c_im, const double *restrict z1_re,
-                          const double *restrict z1_im, double *restrict z_re, double *restrict z_im, double *sums) {
+ * requires a multiple of ACCT_WIDE; z moves two steps on, by z1 each */
+ACCT_CLONES
+static void next_two(int n, const double *restrict w_re, const double *restrict w_im,
+                     const double *restrict c_re, const double *restrict c_im, const double *restrict z1_re,
+                     const double *restrict z1_im, double *restrict z_re, double *restrict z_im,
+                     double *restrict sums) {
     double ar[ACCT_WIDE] = {0}, ai[ACCT_WIDE] = {0}, br[ACCT_WIDE] = {0}, bi[ACCT_WIDE] = {0};
     double cr[ACCT_WIDE] = {0}, ci[ACCT_WIDE] = {0}, dr[ACCT_WIDE] = {0}, di[ACCT_WIDE] = {0};
     for (int j = 0; j < n; j += ACCT_WIDE)
@@ -36,18 +36,15 @@ ACCT_INLINE void pass_two(int n, int both, const double *restrict w_re, const do
             const int k = j + i;
             const double r = z_re[k], s = z_im[k], p = z1_re[k], q = z1_im[k];
             const double r1 = r * p - s * q, s1 = r * q + s * p;
-            const double wr = w_re[k], wi = w_im[k];
+            const double wr = w_re[k], wi = w_im[k], vr = c_re[k], vi = c_im[k];
             ar[i] += wr * r - wi * s;
             ai[i] += wr * s + wi * r;
+            br[i] += vr * r - vi * s;
+            bi[i] += vr * s + vi * r;
             cr[i] += wr * r1 - wi * s1;
             ci[i] += wr * s1 + wi * r1;
-            if (both) {
-                const double vr = c_re[k], vi = c_im[k];
-                br[i] += vr * r - vi * s;
-                bi[i] += vr * s + vi * r;
-                dr[i] += vr * r1 - vi * s1;
-                di[i] += vr * s1 + vi * r1;
-            }
+            dr[i] += vr * r1 - vi * s1;
+            di[i] += vr * s1 + vi * r1;
             z_re[k] = r1 * p - s1 * q;
             z_im[k] = r1 * q + s1 * p;
         }
@@ -55,55 +52,18 @@ ACCT_INLINE void pass_two(int n, int both, const double *restrict w_re, const do
     for (int i = 0; i < 8; i++) sums[i] = acct_wide_total(lanes[i]);
 }
 
-ACCT_CLONES
-static void next_two(int n, const double *restrict w_re, const double *restrict w_im,
-                     const double *restrict c_re, const double *restrict c_im, const double *restrict z1_re,
-                     const double *restrict z1_im, double *restrict z_re, double *restrict z_im,
-                     double *restrict sums) {
-    pass_two(n, 1, w_re, w_im, c_re, c_im, z1_re, z1_im, z_re, z_im, sums);
-}
-
-/* the same of w z alone: the other sums are 0 */
-ACCT_CLONES
-static void next_two_alone(int n, const double *restrict w_re, const double *restrict w_im,
-                           const double *restrict z1_re, const double *restrict z1_im, double *restrict z_re,
-                           double *restrict z_im, double *restrict sums) {
-    pass_two(n, 0, w_re, w_im, w_re, w_im, z1_re, z1_im, z_re, z_im, sums);
-}
-
-/* z by z1 each: one step */
-ACCT_CLONES
-static void next(int n, const double *restrict z1_re, const double *restrict z1_im, double *restrict z_re,
-                 double *restrict z_im) {
-    for (int k = 0; k < n; k++) {
-        const double r = z_re[k], s = z_im[k], p = z1_re[k], q = z1_im[k];
-        z_re[k] = r * p - s * q;
-        z_im[k] = r * q + s * p;
-    }
-}
-
 /* what of the sum of the bounds on C's weights is next to nothing */
 #define NEGLIGIBLE 1e-19
 
-/* Sets `low`, `small` and `equal`: of how many nodes the weights of C are negligible, and from where on those of being
- * below the inner threshold are. */
-static void set_sum_parts(acct_rare_event_sum *rare) {
-    double most = 0.0, below = 0.0, above = 0.0;
-    int j = 0, low = 0;
+/* sets `low`: of how many nodes, whole panels, the weights of C are negligible */
+static void set_low(acct_rare_event_sum *rare) {
+    double most = 0.0;
+    rare->low = 0; /* only such nodes may be replaced by their moments */
+    rare->left_out = 0.0;
     for (int k = 0; k < rare->count; k++) most += rare->large[k];
-    for (; j < rare->count && below + rare->large[j] <= NEGLIGIBLE * most; j++) {
-        if (j % ACCT_GL_ORDER == 0) low = j;
-        below += rare->large[j];
-    }
-    rare->low = low; /* only such nodes may be replaced by their moments */
-    rare->small = j;
-    for (j = rare->count; j > rare->small && above + rare->rest[j - 1] <= NEGLIGIBLE * most; j--)
-        above += rare->rest[j - 1];
-    rare->equal = j;
-    rare->left_out = below + above;
-    for (; j < rare->count; j++) { /* there C is summed by the weights of A, with their errors */
-        rare->large[j] = acct_max(rare->large[j], rare->size[j]);
-        rare->c_err[j] = acct_max(rare->c_err[j], rare->w_err[j]);
+    for (int j = 0; j < rare->count && rare->left_out + rare->large[j] <= NEGLIGIBLE * most; j++) {
+        rare->left_out += rare->large[j];
+        if ((j + 1) % ACCT_GL_ORDER == 0) rare->low = j + 1;
     }
 }
 
@@ -111,11 +71,9 @@ void acct_rare_event_sum_step(acct_rare_event_sum *rare, double dy) {
     const int all = rare->count + ACCT_WIDE;
     rare->dy = dy;
     direct_rotations(all, dy, rare->l_re, rare->l_im, rare->z1_re, rare->z1_im);
-    direct_rotations(all, ACCT_RARE_EVENT_BLOCK * dy, rare->l_re, rare->l_im, rare->zb_re, rare->zb_im);
     rare->dead = rare->count;
     rare->dead_size = rare->dead_large = 0.0;
-    set_sum_parts(rare);
-    rare->block = -1;
+    set_low(rare);
     rare->fresh = 1;
 }
 
@@ -224,55 +182,16 @@ static void add_outer_sums(const acct_rare_event_sum *rare, long first, int n, d
     }
 }
 
-/* so many blocks in a row begin where a multiplication leads from the first point of the last one */
-#define MOST_CHAINED 3
-
-/* e^{iyl} at the first point of a block, for so many nodes from `low` on */
-static void begin_block(acct_rare_event_sum *rare, long first, int active) {
-    const int low = rare->low;
-    const int follows = rare->block >= 0 && first == rare->block + ACCT_RARE_EVENT_BLOCK && low == rare->block_low;
-    if (follows && rare->chained < MOST_CHAINED) {
-        next(active, rare->zb_re + low, rare->zb_im + low, rare->from_re + low, rare->from_im + low);
-        rare->chained++;
-    } else {
-        direct_rotations(active, (double)first * rare->dy, rare->l_re + low, rare->l_im + low,
-                         rare->from_re + low, rare->from_im + low);
-        rare->chained = 0;
-    }
-    rare->block = first;
-    rare->block_low = low;
-    memcpy(rare->z_re + low, rare->from_re + low, (size_t)active * sizeof(double));
-    memcpy(rare->z_im + low, rare->from_im + low, (size_t)active * sizeof(double));
-}
-
-/* sets sums (rare_event_sum.c) over the active nodes and moves on by two points: w alone where C has no weight, both
- * in the middle, and w for both where they are the same */
-static void sum_two(acct_rare_event_sum *rare, int low, int first, int last, int end, double sums[8]) {
-    double part[8];
-    next_two_alone(first - low, rare->w_re + low, rare->w_im + low, rare->z1_re + low, rare->z1_im + low,
-                   rare->z_re + low, rare->z_im + low, sums);
-    next_two(last - first, rare->w_re + first, rare->w_im + first, rare->c_re + first, rare->c_im + first,
-             rare->z1_re + first, rare->z1_im + first, rare->z_re + first, rare->z_im + first, part);
-    for (int i = 0; i < 8; i++) sums[i] += part[i];
-    next_two_alone(end - last, rare->w_re + last, rare->w_im + last, rare->z1_re + last, rare->z1_im + last,
-                   rare->z_re + last, rare->z_im + last, part);
-    for (int i = 0; i < 8; i++) sums[i] += part[(i & 4) + (i & 1)];
-}
-
-static int between(int low, int x, int high) { return x < low ? low : x > high ? high : x; }
-
 void acct_rare_event_sum_block(acct_rare_event_sum *rare, long first, int n, acct_rare_event_sums *out,
                                double *of_a, double *of_c) {
     const double y0 = (double)first * rare->dy, y1 = (double)(first + n - 1) * rare->dy;
     set_ranges(rare, y0, y1);
     const int low = rare->low, active = acct_to_wide(rare->dead - low); /* some that are gone, or weigh nothing */
-    begin_block(rare, first, active);
-    /* the parts are whole registers: a few nodes more are in the middle */
-    const int end = low + active, small = low + between(0, rare->small - low, active) / ACCT_WIDE * ACCT_WIDE;
-    const int equal = small + acct_to_wide(between(0, rare->equal - small, end - small));
+    direct_rotations(active, y0, rare->l_re + low, rare->l_im + low, rare->z_re + low, rare->z_im + low);
     for (int i = 0; i < n; i += 2) { /* and one point beyond an odd number */
         double sums[8];
-        sum_two(rare, low, small, equal, end, sums);
+        next_two(active, rare->w_re + low, rare->w_im + low, rare->c_re + low, rare->c_im + low, rare->z1_re + low,
+                 rare->z1_im + low, rare->z_re + low, rare->z_im + low, sums);
         double *const slots[4] = {out->ar, out->ai, out->cr, out->ci};
         for (int j = 0; j < 4; j++) {
             slots[j][i] = sums[j];
@@ -322,7 +241,7 @@ static void add_roundoff(const acct_rare_event_sum *rare, int first, int end, do
 void acct_rare_event_sum_roundoff(const acct_rare_event_sum *rare, double y, double *of_a, double *of_c) {
     double a = 0.0, c = 0.0;
     const int low = low_at(rare, y);
-    const double of_z = (32.0 + 16.0 * (ACCT_RARE_EVENT_BLOCK + MOST_CHAINED) + rare->count / ACCT_LANES) * ACCT_U;
+    const double of_z = (32.0 + 16.0 * ACCT_RARE_EVENT_BLOCK + rare->count / ACCT_LANES) * ACCT_U;
     add_roundoff(rare, 0, low, y, of_z, 0.0, &a, &c);
     add_roundoff(rare, low, rare->count, y, of_z, of_z, &a, &c);
     *of_a = a * ACCT_SLACK;

@@ -213,28 +213,6 @@ void acct_thresholded_moments(acct_tilted_law *law, const double *above, const d
     }
 }
 
-/* the sum of the terms of thresholded_terms */
-ACCT_CLONES
-static double thresholded_sum(const acct_tilted_law *g, int count, double t, acct_threshold threshold,
-                              const double *restrict above, const double *restrict share) {
-    const double *restrict loss = g->loss, *restrict gauss = g->gauss, *restrict x2 = g->x2;
-    const double *restrict exp_loss = g->exp_loss, *restrict e2_plus = g->e2_plus;
-    const double *restrict e2_minus = g->e2_minus, *restrict quad = g->quad;
-    const double rate = 1.0 / threshold.scale;
-    double sum[ACCT_LANES] = {0};
-    for (int j = 0; j < count; j += ACCT_LANES)
-        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
-            const int k = j + i;
-            const double l = loss[k], z = t * l, em1 = acct_vexpm1(z), e2 = acct_ve2(z, em1);
-            const double ge = gauss[k] * exp_loss[k], r = (l - threshold.origin) * rate;
-            const double far = z + l - x2[k] - r * r, kept = quad[k] * acct_vexp(far) * share[k];
-            const double near_term = ge * (e2 + t * e2_minus[k] - (1.0 + em1) * above[k]);
-            const double far_term = kept - gauss[k] * (1.0 + (1.0 + t) * (e2_plus[k] + l));
-            sum[i] += above[k] < 0.5 ? near_term : far_term;
-        }
-    return acct_lanes_total(sum);
-}
-
 /* the log of A(c) itself, about: nothing cancels where it is far below 1 */
 ACCT_CLONES
 static double log_of_kept(const acct_tilted_law *g, acct_threshold threshold, const double *restrict share,
@@ -254,24 +232,11 @@ static double log_of_kept(const acct_tilted_law *g, acct_threshold threshold, co
 /* below it 1 + the sum of the differences has few digits */
 #define CANCELLED 1e-3
 
-/* up to here N e^L, L < 620, is negligible whether N underflows or not */
-#define FAR_FOR_SEARCHES 760.0
-
-double acct_thresholded_log_mgf(const acct_tilted_law *law, const double *above, const double *share,
+double acct_thresholded_log_mgf(acct_tilted_law *law, const double *above, const double *share,
                                 acct_threshold threshold, double order) {
-    const double t = order - 1.0, missing = law->q_above + order * law->pq_above;
-    const double limit = law->x2[law->count - 1] < FAR_FOR_SEARCHES ? FAR_FOR_SEARCHES : ACCT_FAR_NOISE;
-    double far = 0.0, slope;
-    int count = law->count;
-    for (; count > 0 && !(law->x2[count - 1] < limit && count % ACCT_LANES == 0); count--) {
-        const int j = count - 1;
-        const double l = law->loss[j], r = (l - threshold.origin) / threshold.scale;
-        const double kept = law->quad[j] * exp(order * l - law->x2[j] - r * r) * share[j];
-        far += far_term(law, j, t, above[j], kept, &slope);
-    }
-    const double off = thresholded_sum(law, count, t, threshold, above, share) + far - missing;
-    if (1.0 + off < CANCELLED) return log_of_kept(law, threshold, share, order);
-    return off > -1.0 ? log1p(off) : off <= -1.0 ? -INFINITY : INFINITY;
+    acct_moments m;
+    acct_thresholded_moments(law, above, share, threshold, order, 0, &m);
+    return exp(m.log_mgf) < CANCELLED ? log_of_kept(law, threshold, share, order) : m.log_mgf;
 }
 
 double acct_thresholded_log_mgf_upper(const acct_tilted_law *law, const double *share,

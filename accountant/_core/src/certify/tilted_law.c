@@ -89,7 +89,7 @@ double acct_tilted_law_reach(const acct_tilted_law *law, double mean) {
 /* Nodes that were placed: all panels' in one loop, as those of one are no whole number of the widest registers.
  * `node_err`: of u, from the node's own. */
 ACCT_CLONES
-static void fill_nodes(const acct_step *step, int count, const double *restrict node,
+static void fill_law_nodes(const acct_step *step, int count, const double *restrict node,
                        const double *restrict node_err, double *restrict x2, const double *restrict quad,
                        double *restrict gauss, double *restrict loss, double *restrict loss_err,
                        double *restrict exp_loss, double *restrict e2_plus, double *restrict e2_minus) {
@@ -161,29 +161,13 @@ static void add_nodes(acct_tilted_law *g, double mid, double half) {
     g->count += ACCT_GL_ORDER;
 }
 
-/* the quadrature of e^{-t^2} over [far - apart, far], over half its length */
-ACCT_CLONES
-static double sum_between(double far, double apart) {
-    double sum[ACCT_LANES] = {0};
-    for (int i = 0; i < ACCT_GL_ORDER; i += ACCT_LANES)
-        ACCT_EACH_LANE for (int j = 0; j < ACCT_LANES; j++) {
-            const double t = far - 0.5 * apart * (1.0 + ACCT_GL_NODE[i + j]);
-            sum[j] += ACCT_GL_WEIGHT[i + j] * acct_vexp(-t * t);
-        }
-    return acct_lanes_total(sum);
-}
-
-/* erfc(far - apart) - erfc(far): by quadrature where the two are close; libm's exp where vmath.h's ends */
+/* erfc(far - apart) - erfc(far): by quadrature where the two are close */
 static double tail_between(double far, double near, double apart) {
     double between = 0.0;
-    const int close_by = apart * (far + fabs(near)) < 8.0;
-    if (close_by && acct_max(far * far, near * near) < 690.0)
-        between = sum_between(far, apart);
-    else if (close_by)
-        for (int i = 0; i < ACCT_GL_ORDER; i++) {
-            const double t = far - 0.5 * apart * (1.0 + ACCT_GL_NODE[i]);
-            between += ACCT_GL_WEIGHT[i] * exp(-t * t);
-        }
+    for (int i = 0; i < ACCT_GL_ORDER && apart * (far + fabs(near)) < 8.0; i++) {
+        const double t = far - 0.5 * apart * (1.0 + ACCT_GL_NODE[i]);
+        between += ACCT_GL_WEIGHT[i] * exp(-t * t);
+    }
     const double close = 0.5 * apart * 1.1283791670955126 * between; /* 2/sqrt(pi) */
     return between > 0.0 ? close : erfc(near) - erfc(far);
 }
@@ -254,7 +238,7 @@ int acct_tilted_law_set(acct_tilted_law *law, const acct_step *step, const acct_
     law->whole = !status && !(window->threshold.scale > 0.0) && window->shift == 0.0;
     /* what was placed is filled whatever the status is */
     if (!step->mixture)
-        fill_nodes(step, law->count, law->node, law->term, law->x2, law->quad, law->gauss, law->loss, law->loss_err,
+        fill_law_nodes(step, law->count, law->node, law->term, law->x2, law->quad, law->gauss, law->loss, law->loss_err,
                    law->exp_loss, law->e2_plus, law->e2_minus);
     return status;
 }

@@ -142,8 +142,8 @@ void acct_above_errors(const acct_tilted_law *law, double m, double *of_one, dou
 void acct_thresholded_moments(acct_tilted_law *law, const double *above, const double *share,
                               acct_threshold threshold, double order, int certify, acct_moments *out);
 
-/* its log A(c) alone, without errors, for searches */
-double acct_thresholded_log_mgf(const acct_tilted_law *law, const double *above, const double *share,
+/* its log A(c) alone, without errors, for searches; overwrites law->weight */
+double acct_thresholded_log_mgf(acct_tilted_law *law, const double *above, const double *share,
                                 acct_threshold threshold, double order);
 
 /* the log of an upper bound on the same A(c), which does not cancel where A(c) is far below 1 */

@@ -11,7 +11,7 @@
 #include "subsampled_gaussian.h"
 
 /* values tried, the step in log(value) that ends the search, and the longest, without and with contours */
-#define MOST_TRIES 10
+#define MOST_GUESSES 10
 #define MOST_CONTOURS 9
 #define CLOSE 1e-2
 #define CLOSE_CONTOURS 1e-5
@@ -236,7 +236,7 @@ static int is_spread(const acct_unknown *asked, double value) {
 
 static int find_guess(guess *g, double *t, double *power) {
     const double start = *t, given = *power;
-    const int found = approach(g, CLOSE, MOST_TRIES, t, power);
+    const int found = approach(g, CLOSE, MOST_GUESSES, t, power);
     if (g->doubt < DOUBTFUL && found == BY_SECANT) {
         refine(g, t, power);
         if (!is_spread(g->asked, exp(*t))) return 1;

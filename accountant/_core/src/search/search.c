@@ -85,7 +85,7 @@ static int at(const walk *w, int64_t rank, point *found) {
 }
 
 /* puts the point among the nearest three, in the place of one with the same cost */
-static void keep(walk *w, const point *p) {
+static void keep_nearest(walk *w, const point *p) {
     if (!isfinite(p->y)) return;
     for (int i = 0; i < w->count; i++)
         if (w->near[i].y == p->y) {
@@ -104,7 +104,7 @@ static void keep(walk *w, const point *p) {
 static void push(walk *w, const point *p) {
     w->before = w->here;
     w->here = *p;
-    keep(w, p);
+    keep_nearest(w, p);
 }
 
 /* by how much the grid's next point is larger, relatively */
@@ -136,7 +136,7 @@ static int visit(walk *w, int64_t rank) {
     return status;
 }
 
-static void restart(walk *w, const point *first, const point *second) {
+static void restart_walk(walk *w, const point *first, const point *second) {
     w->count = 0;
     push(w, first);
     push(w, second);
@@ -219,7 +219,7 @@ static int cross(walk *w, int64_t end, double power, int *crossed) {
 /* A rank a little beyond the crossing, as seen from the point nearest to the target.  Landing on the far side
  * is what closes a bracket from both ends; every miss (a bracket that was not halved) makes the next attempt
  * bolder, up to the middle of the bracket. */
-static int64_t beyond(const walk *w, int64_t middle, int misses) {
+static int64_t beyond_crossing(const walk *w, int64_t middle, int misses) {
     const point *a = &w->near[0], *b = &w->near[1], *c = &w->near[2];
     if (w->count < 2) return middle;
     const double x1 = log_cost_ratio(b->value, a->value);
@@ -256,7 +256,7 @@ static int close_in(walk *w, double precision, int64_t *rank) {
         const int64_t low = least(good.rank, bad.rank), high = most(good.rank, bad.rank);
         int64_t next = low + width / 2;
         if (misses < patience)
-            next = w->jittering ? amid_jitter(w, low, high, repeats) : beyond(w, next, misses);
+            next = w->jittering ? amid_jitter(w, low, high, repeats) : beyond_crossing(w, next, misses);
         else if (patience > 0)
             patience--; /* a step, or noise: trust interpolation less from now on */
         const double nearest = w->count > 0 ? fabs(w->near[0].y) : INFINITY;
@@ -296,14 +296,14 @@ static int outwards(walk *w, const int64_t last[2], const int sign[2], int *cros
             const int status = at(w, stepped(w, &before, sign[side], step, last[side]), found);
             if (status) return status;
             if (met(found) != met(&start)) {
-                restart(w, &before, found);
+                restart_walk(w, &before, found);
                 *crossed = 1;
                 return ACCT_OK;
             }
             const double nearer = fabs(before.y) - fabs(found->y);
             if (!(isfinite(nearer) && fabs(nearer) > TREND)) continue;
             const int way = nearer > 0.0 ? side : 1 - side;
-            restart(w, way == side ? &before : found, way == side ? found : &front[way]);
+            restart_walk(w, way == side ? &before : found, way == side ? found : &front[way]);
             return cross(w, last[way], slope_of(w), crossed);
         }
     return ACCT_OK;
