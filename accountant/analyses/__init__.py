@@ -15,7 +15,7 @@
 ``renyi_conversion``, ``concentrated``
     From above: Rényi divergences at every order, and their conversion.
 ``classical``, ``optimal``
-    Composition of (ε, δ) guarantees; ``parts`` reads them.
+    Composition of (ε, δ) guarantees.
 ``replacement_*``, ``overflow_counts``
     Samples of a fixed size, Poisson samples under replace-one, and rare overflows.
 ``over_steps``, ``moments``, ``adaptive_counts``

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from accountant import checks
 from accountant._basics import intervals as iv
-from accountant.analyses.parts import tuples
+from accountant.analyses.classical import tuples
 from accountant.environment import to_nearest
 
 __all__ = ["TruncatedConcentrated", "compose_rdp", "compose_tcdp", "compose_zcdp"]

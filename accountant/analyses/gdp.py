@@ -13,7 +13,7 @@ from accountant import checks
 from accountant._basics import intervals as iv
 from accountant._basics.rounding import U
 from accountant._core import answers as core
-from accountant.analyses.parts import tuples
+from accountant.analyses.classical import tuples
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 

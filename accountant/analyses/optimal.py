@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from accountant import checks
-from accountant.analyses.parts import Part, merged_parts
+from accountant.analyses.classical import Part, merged_parts
 from accountant.analyses.profile import Profile
 from accountant.bounds import Bounds
 from accountant.environment import to_nearest

@@ -7,7 +7,7 @@ import pytest
 from flint import arb
 
 import accountant as ac
-from accountant.analyses.laplace_sum import LARGEST_SUM, LaplaceSum
+from accountant.analyses.hidden_keys import LARGEST_SUM, LaplaceSum
 from accountant.analyses.solvers import Grid
 from accountant.mechanisms.laplace import LaplacePair
 from support.oracle import sparse_histogram as oracle
