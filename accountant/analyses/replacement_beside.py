@@ -29,6 +29,8 @@ _LEAST = 1e-15
 _LARGEST = 0.02
 # ε that an earlier game answers, as shares of the one it was played for.
 _NEAR = (0.8, 1.05)
+# One in so many of the game's knots is one of its pair's.
+_APART = 8
 # Where the ends are further apart than this, the steps' own pairs are tried as well.
 _WIDE = 1.1
 
@@ -145,7 +147,8 @@ class BesideGame(Solver):
         value = self._game.value(epsilon, target)
         if value is None:
             return None
-        solver = self._solve((*self._others, (PlayedPair(_Played(value)), 1)))
+        knots = value._replace(epsilon=value.epsilon[::_APART], delta=value.delta[::_APART])
+        solver = self._solve((*self._others, (PlayedPair(_Played(knots)), 1)))
         self._besides.append((epsilon, solver))
         return solver
 

@@ -27,7 +27,7 @@ from accountant.sampling.lattice_envelope import Lattice, LatticeLaw
 # Losses further down are raised to it, as a share of the window; from below they are left out.
 BELOW = 0.15
 # From below the choice is made anew after a power of two of steps, about this many times.
-CHOICES = 96
+CHOICES = 384
 
 
 class Value(NamedTuple):
@@ -182,17 +182,17 @@ def norm(x: FloatArray) -> float:
 
 
 def reach(
-    law: LatticeLaw, lattice: tuple[float, float], count: int, tilt: float, choices: int = CHOICES
+    law: LatticeLaw, lattice: tuple[float, float], count: int, tilt: float, first: float = 0.0
 ) -> Reached:
     """Return what ``count`` steps reach by ``law`` and its mirror image, from below.
 
     The masses are those of the losses offset + k·spacing, k >= 0, ``lattice`` the spacing and the
-    offset. There are as many knots of ε.
+    offset. There are as many knots of ε, from about 0, of which one is ``first`` or would be.
     """
     spacing, offset = lattice
     size = law.masses.size
-    line = _Line(spacing, size, tilt, -count * offset)
-    doublings = max(int(math.log2(max(count / choices, 1.0))), 0)
+    line = _Line(spacing, size, tilt, first - count * offset)
+    doublings = max(int(math.log2(max(count / CHOICES, 1.0))), 0)
     slack = 1.0 - 16.0 * U * (1.0 + abs(tilt) * spacing * size)
     single = several = law.masses * line.weight * slack
     for _ in range(doublings):

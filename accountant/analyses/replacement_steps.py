@@ -13,7 +13,7 @@ from typing import NamedTuple
 from accountant._basics.rounding import U, up
 from accountant.analyses.gaussian_mixtures import Contour
 from accountant.analyses.mixed import LEAST_SIGMA
-from accountant.analyses.replacement_game import Reached, Value, play, reach
+from accountant.analyses.replacement_game import CHOICES, Reached, Value, play, reach
 from accountant.analyses.solver import Question, Solver
 from accountant.analyses.solvers import Grid
 from accountant.bounds import Bounds
@@ -48,8 +48,12 @@ _NARROWEST = 2e-3
 _LEAST_DELTA = 1e-15
 # The window of the game from below ends at this share of the answer.
 _REACHED = 1.4
-# Knots of that window.
-_KNOTS = 4000
+# Knots of that window, where the choices are many, and where they are few.
+_KNOTS = 6000
+_MANY_KNOTS = 2**15
+# So few steps are played again between two knots, up to this share of ε.
+_FEW = 10
+_BETWEEN = 2e-3
 # Draws with a smaller probability count as infinite loss.
 _RARE = 1e-17
 # ε that an earlier game answers, as shares of the one it was played for.
@@ -167,8 +171,7 @@ class ReplacementGame(Solver):
             upper = min(upper, float(self._beside().answer(asked._replace(both=False)).upper))
         lower = float(alone.lower)
         if asked.both and game is not None:
-            reached = self._reached(game)
-            lower = max(lower, (reached.epsilon_of if asked.kind == "epsilon" else reached.at)(at))
+            lower = max(lower, self._lower(game, asked))
         return Bounds(min(lower, upper), upper)
 
     def _game(self, *, epsilon: float | None = None, delta: float | None = None) -> _Game | None:
@@ -188,17 +191,31 @@ class ReplacementGame(Solver):
             self._played.append(game)
         return game
 
-    def _reached(self, game: _Game) -> Reached:
-        """Play from below, around the same answer."""
-        if game.epsilon in self._below:
-            return self._below[game.epsilon]
+    def _lower(self, game: _Game, asked: Question) -> float:
+        """Bound the answer by the game from below."""
+        at = asked.at
+        if game.epsilon not in self._below:
+            self._below[game.epsilon] = self._reach(game)
+        found = self._below[game.epsilon]
+        if asked.kind == "delta":
+            return found.at(at)
+        lower = found.epsilon_of(at)
+        step = float(found.epsilon[1] - found.epsilon[0])
+        # Between two knots, where another game takes next to no time.
+        while self._count <= _FEW and step > _BETWEEN * lower > 0.0:
+            step *= 0.5
+            if self._reach(game, lower + step).at(lower + 0.999 * step) > at:
+                lower += 0.999 * step
+        return lower
+
+    def _reach(self, game: _Game, knot: float = 0.0) -> Reached:
+        """Play from below, around the same answer, with one more knot."""
         draws = self._draws
         shift = 2.0 * draws.unit * (1.0 - 8.0 * U)
-        spacing = _REACHED * game.epsilon / _KNOTS
-        law, offset = law_below(draws.weights, shift, draws.error, spacing, _KNOTS)
-        found = reach(law, (spacing, offset), self._count, game.tilt)
-        self._below[game.epsilon] = found
-        return found
+        knots = min(_KNOTS * max(CHOICES // self._count, 1), _MANY_KNOTS)
+        spacing = _REACHED * game.epsilon / knots
+        law, offset = law_below(draws.weights, shift, draws.error, spacing, knots)
+        return reach(law, (spacing, offset), self._count, game.tilt, knot)
 
     def _played_for(self, delta: float) -> _Game | None:
         whole = float(self._alone_delta(0.0).upper)

@@ -46,10 +46,9 @@ class Corner(NamedTuple):
 
 # Ends of the boxes for |a|² and |b|², denser where one of them is small or nearly its largest. Any
 # are valid; evenly bent ones of the same number make some upper ends 2e-4 larger.
-_SMALL = (0.0, 0.01, 0.03, 0.07, 0.14, 0.25, 0.4, 0.6, 0.85, 1.15, 1.5, 1.9)
-EDGES = (*_SMALL, 2.3, 2.7, 3.05, 3.35, 3.6, 3.77, 3.88, 3.94, 3.975, 3.993, 4.0)
-
-
+_LEAST = (0.0, 0.003, 0.01, 0.02, 0.03, 0.045, 0.07, 0.1, 0.14, 0.19, 0.25, 0.32, 0.4, 0.5)
+_MIDDLE = (0.6, 0.72, 0.85, 1.0, 1.15, 1.32, 1.5, 1.9, 2.3, 2.7, 3.05, 3.35, 3.6, 3.77)
+EDGES = (*_LEAST, *_MIDDLE, 3.88, 3.94, 3.975, 3.993, 4.0)
 # Parts of a box along each axis, in which the product of its corner is looked for.
 _PARTS = 32
 
@@ -116,20 +115,25 @@ class Bands(NamedTuple):
     """How triples are cut into bands of |a|² - |b|².
 
     ``ends`` are the differences between which bands lie, ``fine`` the growth of a mixture's
-    logarithm in a rectangle, for every band.
+    logarithm in a rectangle, for every band. Bands between two places of ``mirrored`` share a
+    mirror image: they matter only where ε is next to 0.
     """
 
     ends: tuple[float, ...]
     fine: tuple[float, ...]
+    mirrored: tuple[int, ...]
 
 
 # All cuts are valid, and only the width of a bracket depends on them. Of batches without
 # repetition: the larger the noise, the more alike are all triples, and the more of their boxes come
 # near the largest.
-_ONCE = Bands((4.0, 3.9, 3.75, 3.5, 3.1, 2.5, 1.5, 0.0), (0.12, 0.14, 0.16, 0.2, 0.3, 0.4, 0.6))
+_ONCE = Bands(
+    (4.0, 3.9, 3.75, 3.5, 3.1, 2.5, 1.5, 0.0), (0.06, 0.07, 0.08, 0.1, 0.2, 0.3, 0.4), (0, 6, 7)
+)
 _OFTEN = Bands(
     (4.0, 3.9, 3.75, 3.5, 3.1, 2.5, 1.9, 1.4, 0.9, 0.4, 0.0),
-    (0.12, 0.14, 0.16, 0.2, 0.3, 0.4, 0.4, 0.6, 0.6, 0.6),
+    (0.08, 0.1, 0.12, 0.16, 0.2, 0.3, 0.3, 0.4, 0.4, 0.4),
+    (0, 3, 6, 8, 10),
 )
 
 
@@ -137,8 +141,7 @@ _OFTEN = Bands(
 def laws_above(draws: Draws, lattice: Lattice) -> tuple[LatticeLaw, ...]:
     """Return laws of which one is, for every triple, above the step.
 
-    First those of the bands with |a| >= |b|, then one mirror image for all others, which matter
-    only where ε is next to 0.
+    First those of the bands with |a| >= |b|, then mirror images of the others.
     """
     cut = _OFTEN if len(draws.weights) > 2 else _ONCE
     above = _Repeated(draws, lattice) if cut is _OFTEN else None
@@ -154,7 +157,8 @@ def laws_above(draws: Draws, lattice: Lattice) -> tuple[LatticeLaw, ...]:
     corners = zip(bands(cut.ends), cut.fine, strict=True)
     known = [[options(corner, growth) for corner in band] for band, growth in corners]
     found = [law_above(band, lattice) for band in known]
-    found.append(mirrored(law_above([*chain(*known)], lattice), lattice))
+    for first, last in pairwise(cut.mirrored):
+        found.append(mirrored(law_above([*chain(*known[first:last])], lattice), lattice))
     return tuple(
         law._replace(
             infinite=law.infinite + draws.remainder * (1.0 + 1e-9),
