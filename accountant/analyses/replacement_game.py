@@ -6,9 +6,9 @@ bands (docs/theorems_sampling.md, Theorems S18 and S19). From below it is played
 record that contributes +u among others that contribute -u, while the budget is not overspent, and
 the two exchanged afterwards (Theorem S22).
 
-Values are kept where ε is not negative: elsewhere symmetry gives them. The knots move with the loss
-of a step without the record, so that it hits them. Values are times e^{θε}, and a step's masses
-times e^{θ·loss}, so that all of a convolution matters alike.
+Values are kept where ε is not negative: elsewhere symmetry gives them. From below the knots move
+with the loss of a step without the record, so that it hits them; and values are times e^{θε}, a
+step's masses times e^{θ·loss}, so that all of a convolution matters alike.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class _Line:
         span = fft_size(2 * size + math.ceil(-offset / spacing) + 1)
         transform, whole = np.fft.rfft(kernel, span), np.zeros(span)
         relative = _convolution_error(kernel, span)
-        losses = spacing * np.arange(size - 1, 0, -1)
+        losses: FloatArray = spacing * np.arange(size - 1.0, 0.0, -1.0)
         before = np.exp(-self._tilt * losses)
         for _ in range(count):
             whole[: size - 1] = before * self._mirrored(losses)

@@ -186,10 +186,10 @@ class ReplacementGame(Solver):
             if _NEAR[0] * game.epsilon <= at <= _NEAR[1] * game.epsilon:
                 return game
         wanted = float(self._alone_delta(at).upper) if delta is None else delta
-        game = self._played_for(wanted)
-        if game is not None:
-            self._played.append(game)
-        return game
+        found = self._played_for(wanted)
+        if found is not None:
+            self._played.append(found)
+        return found
 
     def _lower(self, game: _Game, asked: Question) -> float:
         """Bound the answer by the game from below."""
