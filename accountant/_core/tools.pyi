@@ -33,7 +33,6 @@ def multiply_power(z: _Complexes, power: int, out: _Complexes) -> None: ...
 def profile_sums(
     b: _Floats, first: float, spacing: float, tilt: float
 ) -> tuple[float, float, float, float]: ...
-
 def play(
     values: _Floats,
     count: int,

@@ -252,7 +252,8 @@ def play(
         raise ValueError("the laws do not fit the knots")
     cdef acct_game game = acct_game(
         near_mass.shape[0], near_place.shape[0], stride, below, above,
-        &near_place[0], &near_mass[0, 0], &far_mass[0, 0], &share[0], &decay[0], &gain[0], &infinite[0],
+        &near_place[0], &near_mass[0, 0], &far_mass[0, 0],
+        &share[0], &decay[0], &gain[0], &infinite[0],
     )
     cdef double *work = <double *>malloc(acct_game_work(&game, size) * sizeof(double))
     if not work:
