@@ -33,6 +33,17 @@ def multiply_power(z: _Complexes, power: int, out: _Complexes) -> None: ...
 def profile_sums(
     b: _Floats, first: float, spacing: float, tilt: float
 ) -> tuple[float, float, float, float]: ...
+def play(
+    values: _Floats,
+    count: int,
+    infinite: _Floats,
+    near_place: NDArray[np.intp],
+    near_mass: _Floats,
+    far_mass: _Floats,
+    share: _Floats,
+    decay: _Floats,
+    gain: _Floats,
+) -> None: ...
 
 LIBM: dict[str, int]
 VMATH: dict[str, int]

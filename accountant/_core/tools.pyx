@@ -215,6 +215,56 @@ def profile_sums(const double[::1] b, double first, double spacing, double tilt)
     return s.value, s.gross, s.square, s.most
 
 
+# Games of replaced records.
+
+cdef extern from "game.h" nogil:
+    ctypedef struct acct_game:
+        Py_ssize_t laws, near, stride, below, above
+        const Py_ssize_t *near_place
+        const double *near_mass
+        const double *far_mass
+        const double *share
+        const double *decay
+        const double *gain
+        const double *infinite
+
+    void acct_game_play(
+        const acct_game *game, Py_ssize_t size, double *values, Py_ssize_t count, double *work
+    )
+    Py_ssize_t acct_game_work(const acct_game *game, Py_ssize_t size)
+
+
+def play(
+    double[::1] values, Py_ssize_t count, const double[::1] infinite,
+    const Py_ssize_t[::1] near_place, const double[:, ::1] near_mass, const double[:, ::1] far_mass,
+    const double[::1] share, const double[::1] decay, const double[::1] gain,
+):
+    """Replace ``values`` by what the best law makes of them, ``count`` times."""
+    cdef acct_environment saved
+    cdef Py_ssize_t size = values.shape[0], stride = share.shape[0]
+    cdef Py_ssize_t above = (decay.shape[0] - 1) // stride
+    cdef Py_ssize_t below = far_mass.shape[1] - above - 1
+    same(near_place.shape[0], near_mass.shape[1])
+    same(near_mass.shape[0], far_mass.shape[0])
+    same(near_mass.shape[0], infinite.shape[0])
+    same(decay.shape[0], gain.shape[0])
+    if size < 2 or (size - 1) % stride or below < 1 or np.abs(near_place).max() >= stride:
+        raise ValueError("the laws do not fit the knots")
+    cdef acct_game game = acct_game(
+        near_mass.shape[0], near_place.shape[0], stride, below, above,
+        &near_place[0], &near_mass[0, 0], &far_mass[0, 0],
+        &share[0], &decay[0], &gain[0], &infinite[0],
+    )
+    cdef double *work = <double *>malloc(acct_game_work(&game, size) * sizeof(double))
+    if not work:
+        check(ACCT_ENOMEM)
+    with nogil:
+        acct_enter(&saved)
+        acct_game_play(&game, size, &values[0], count, work)
+        acct_leave(&saved)
+        free(work)
+
+
 # The elementary functions that the certificates trust, as the native core calls them.
 
 cdef extern from "elementary.h" nogil:

@@ -27,11 +27,10 @@ from accountant.pairs.profile_pair import TwoSidedPair
 _LEAST = 1e-15
 # The largest: a game for it serves larger ones.
 _LARGEST = 0.02
-# The product of tilt and ε: small, as other losses reach all of the window, but not so small that
-# round-off is seen beside δ.
-_BROAD = 12.0
 # ε that an earlier game answers, as shares of the one it was played for.
 _NEAR = (0.8, 1.05)
+# One in so many of the game's knots is one of its pair's.
+_APART = 8
 # Where the ends are further apart than this, the steps' own pairs are tried as well.
 _WIDE = 1.1
 
@@ -145,10 +144,11 @@ class BesideGame(Solver):
                 return solver
         if not 0.0 < epsilon < math.inf:
             return None
-        value = self._game.value(epsilon, _BROAD / epsilon)
+        value = self._game.value(epsilon, target)
         if value is None:
             return None
-        solver = self._solve((*self._others, (PlayedPair(_Played(value)), 1)))
+        knots = value._replace(epsilon=value.epsilon[::_APART], delta=value.delta[::_APART])
+        solver = self._solve((*self._others, (PlayedPair(_Played(knots)), 1)))
         self._besides.append((epsilon, solver))
         return solver
 

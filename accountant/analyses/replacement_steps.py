@@ -10,12 +10,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from accountant._basics.rounding import U, up
 from accountant.analyses.gaussian_mixtures import Contour
 from accountant.analyses.mixed import LEAST_SIGMA
-from accountant.analyses.replacement_game import CHOICES, Plan, Reached, Value, play, reach
+from accountant.analyses.replacement_game import CHOICES, Reached, Value, play, reach
 from accountant.analyses.solver import Question, Solver
 from accountant.analyses.solvers import Grid
 from accountant.bounds import Bounds
@@ -23,7 +21,7 @@ from accountant.errors import UnsupportedError
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.mechanisms.mixture import repeated_draws
 from accountant.pairs.base import DominatingPair, Parts
-from accountant.sampling.lattice_envelope import lattice_spacing, law_below
+from accountant.sampling.lattice_envelope import Lattice, law_below, rare_loss
 from accountant.sampling.replacement_laws import laws_above
 from accountant.sampling.replacement_pair import Draws, ReplacementPair
 
@@ -33,40 +31,29 @@ _STEPS = 5000
 # Contributions in deviations of the noise for which a game is played: beyond them the window is
 # too long, or all of its choices are alike.
 _UNITS = (0.1, 3.0)
-# Least knots of the window: with the knots around them they fill transforms of 4096 points.
-_SIZE = 1900
-# The most knots of the window.
-_MOST_SIZE = 3400
-# Share of the answer that chords between knots may add.
-_SHARE = 0.004
-# Noise is large where a contribution is less than this many of its deviations.
-_LARGE_NOISE = 0.95
-# And where there are this many steps.
-_FEW = 500
-# Chords may then add this share of the answer, times the square of the contribution.
-_UNIT_SHARE = 0.003
-# But at least this share of it.
-_LEAST_SHARE = 0.0013
-# The window begins at this share of the answer below 0.
-_LOW = 0.15
-# And ends at this share of it.
+# Multiplications per step and law that are worth a game, and the most knots of its window.
+_WORK = 4e8
+_MOST_SIZE = 2000
+# Places between two knots: the losses of a step without the record need them.
+_STRIDE = 16
+# The share of δ that losses may have in all which are taken for infinite.
+_CUT_OFF = 1e-3
+# The window ends at this share of the answer.
 _HIGH = 1.15
 # The widest window, whose ends must have exponentials.
 _WIDEST = 80.0
-# The least spacing of knots, whose losses must be resolved.
-_LEAST_SPACING = 1e-6
+# The narrowest, whose losses must be resolved.
+_NARROWEST = 2e-3
 # The least δ that a game is played for.
 _LEAST_DELTA = 1e-15
-# The largest ε of the window of the game from below, as a share of the answer.
+# The window of the game from below ends at this share of the answer.
 _REACHED = 1.4
-# Knots of that window.
+# Knots of that window, where the choices are many, and where they are few.
 _KNOTS = 6000
-# Knots of it where noise is large.
-_MANY_KNOTS = 12000
-# The most knots of it.
-_MOST_KNOTS = 2**14
-# How often the choice from below is made anew where noise is large.
-_MANY_CHOICES = 4 * CHOICES
+_MANY_KNOTS = 2**15
+# So few steps are played again between two knots, up to this share of ε.
+_FEW = 10
+_BETWEEN = 2e-3
 # Draws with a smaller probability count as infinite loss.
 _RARE = 1e-17
 # ε that an earlier game answers, as shares of the one it was played for.
@@ -76,7 +63,7 @@ UNPLAYED = "equal steps beyond their game: the pair of one on a grid, from below
 
 
 class _Game(NamedTuple):
-    """A game from above, the ε around which it was played, and the tilt."""
+    """A game from above, the ε around which it was played, and how fast log δ falls there."""
 
     epsilon: float
     tilt: float
@@ -133,8 +120,6 @@ class ReplacementGame(Solver):
         self.is_played = self._count <= _STEPS and _UNITS[0] <= unit <= _UNITS[1]
         if not self.is_played:
             self.name, self.reason = Grid.name, UNPLAYED
-        self._large = unit < _LARGE_NOISE and self._count >= _FEW
-        self._share = max(_LEAST_SHARE, _UNIT_SHARE * unit**2) if self._large else _SHARE
         self._played: list[_Game] = []
         self._below: dict[float, Reached] = {}
         self._other: Grid | None = None
@@ -151,14 +136,22 @@ class ReplacementGame(Solver):
         low, high = self._solver.delta_bounds(epsilon)
         return Bounds(max(float(low) - self.excess, 0.0), float(high))
 
-    def value(self, epsilon: float, tilt: float) -> Value | None:
-        """Return the game around ``epsilon``, from above; None where it is not played."""
-        plan = self._window(epsilon, tilt)
-        return None if plan is None else self._play(plan)
+    def value(self, epsilon: float, delta: float) -> Value | None:
+        """Return the game around ``epsilon``, from above, for about ``delta``.
 
-    def _play(self, plan: Plan) -> Value:
-        laws = laws_above(self._draws, plan.spacing, plan.size - 1, fine=self._large)
-        return play(laws, self._count, plan)
+        None where it is not played.
+        """
+        high = _HIGH * epsilon
+        if not self.is_played or not _NARROWEST < high < _WIDEST:
+            return None
+        draws = self._draws
+        chance = _CUT_OFF * delta / self._count
+        top = min(rare_loss(draws.weights, 2.0 * draws.unit, chance), _WIDEST)
+        knots = math.sqrt(_WORK * high / (top * self._count))
+        size = min(math.ceil(knots), _MOST_SIZE)
+        reach = math.ceil(top / high * size)
+        lattice = Lattice(high / (size * _STRIDE), _STRIDE, reach)
+        return play(laws_above(draws, lattice), lattice, self._count, size)
 
     def _least(self) -> float:
         return math.inf
@@ -178,8 +171,7 @@ class ReplacementGame(Solver):
             upper = min(upper, float(self._beside().answer(asked._replace(both=False)).upper))
         lower = float(alone.lower)
         if asked.both and game is not None:
-            reached = self._reached(game)
-            lower = max(lower, (reached.epsilon_of if asked.kind == "epsilon" else reached.at)(at))
+            lower = max(lower, self._lower(game, asked))
         return Bounds(min(lower, upper), upper)
 
     def _game(self, *, epsilon: float | None = None, delta: float | None = None) -> _Game | None:
@@ -194,32 +186,38 @@ class ReplacementGame(Solver):
             if _NEAR[0] * game.epsilon <= at <= _NEAR[1] * game.epsilon:
                 return game
         wanted = float(self._alone_delta(at).upper) if delta is None else delta
-        plan = self._plan(wanted)
-        if plan is None:
-            return None
-        target, made = plan
-        self._played.append(_Game(target, made.tilt, self._play(made)))
-        return self._played[-1]
-
-    def _reached(self, game: _Game) -> Reached:
-        """Play from below, around the same answer."""
-        if game.epsilon in self._below:
-            return self._below[game.epsilon]
-        draws, width = self._draws, (_LOW + _REACHED) * game.epsilon
-        shift = 2.0 * draws.unit * (1.0 - 8.0 * U)
-        wanted = width / (_MANY_KNOTS if self._large else _KNOTS)
-        spacing = lattice_spacing(draws.weights, shift, wanted)
-        size = math.ceil(width / spacing)
-        found = Reached(np.zeros(1), np.zeros(1), 0.0)
-        if size <= _MOST_KNOTS:
-            law = law_below(draws.weights, shift, draws.error, spacing, size)
-            low = -math.ceil(_LOW * game.epsilon / spacing) * spacing
-            choices = _MANY_CHOICES if self._large else CHOICES
-            found = reach(law, self._count, Plan(low, spacing, size + 1, game.tilt), choices)
-        self._below[game.epsilon] = found
+        found = self._played_for(wanted)
+        if found is not None:
+            self._played.append(found)
         return found
 
-    def _plan(self, delta: float) -> tuple[float, Plan] | None:
+    def _lower(self, game: _Game, asked: Question) -> float:
+        """Bound the answer by the game from below."""
+        at = asked.at
+        if game.epsilon not in self._below:
+            self._below[game.epsilon] = self._reach(game)
+        found = self._below[game.epsilon]
+        if asked.kind == "delta":
+            return found.at(at)
+        lower = found.epsilon_of(at)
+        step = float(found.epsilon[1] - found.epsilon[0])
+        # Between two knots, where another game takes next to no time.
+        while self._count <= _FEW and step > _BETWEEN * lower > 0.0:
+            step *= 0.5
+            if self._reach(game, lower + step).at(lower + 0.999 * step) > at:
+                lower += 0.999 * step
+        return lower
+
+    def _reach(self, game: _Game, knot: float = 0.0) -> Reached:
+        """Play from below, around the same answer, with one more knot."""
+        draws = self._draws
+        shift = 2.0 * draws.unit * (1.0 - 8.0 * U)
+        knots = min(_KNOTS * max(CHOICES // self._count, 1), _MANY_KNOTS)
+        spacing = _REACHED * game.epsilon / knots
+        law, offset = law_below(draws.weights, shift, draws.error, spacing, knots)
+        return reach(law, (spacing, offset), self._count, game.tilt, knot)
+
+    def _played_for(self, delta: float) -> _Game | None:
         whole = float(self._alone_delta(0.0).upper)
         target = min(delta, 0.02 * whole)
         if not target >= _LEAST_DELTA:
@@ -228,22 +226,9 @@ class ReplacementGame(Solver):
         near = [float(self._alone_delta(epsilon * share).upper) for share in (1.0 - 1e-3, 1.001)]
         if not near[0] > near[1] > 0.0:
             return None
-        plan = self._window(epsilon, (math.log(near[0]) - math.log(near[1])) / (2e-3 * epsilon))
-        return None if plan is None else (epsilon, plan)
-
-    def _window(self, epsilon: float, tilt: float) -> Plan | None:
-        width = (_LOW + _HIGH) * epsilon
-        if not self.is_played:
-            return None
-        if not 0.0 < width <= _WIDEST or width < _LEAST_SPACING * _SIZE:
-            return None
-        # A chord adds D²/6 or so to the variance of a loss, and T(θ+1)D²/12 to ε at the tilt θ.
-        asked = math.sqrt(12.0 * self._share * epsilon / (self._count * (1.0 + max(tilt, 0.0))))
-        most = min(_MOST_SIZE, int(width / _LEAST_SPACING))
-        size = min(max(math.ceil(width / asked), _SIZE), max(most, _SIZE))
-        spacing = width / size
-        low = -math.ceil(_LOW * epsilon / spacing) * spacing
-        return Plan(low, spacing, size, tilt)
+        value = self.value(epsilon, target)
+        tilt = (math.log(near[0]) - math.log(near[1])) / (2e-3 * epsilon)
+        return None if value is None else _Game(epsilon, tilt, value)
 
     def _beside(self) -> Grid:
         if self._other is None:

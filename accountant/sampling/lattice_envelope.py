@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
@@ -41,8 +42,29 @@ class Cells(NamedTuple):
     error: float
 
 
+class Lattice(NamedTuple):
+    """Losses ±2^i·``spacing`` below a stride, and multiples of the stride up to ``reach`` of them.
+
+    Where a record is not drawn losses are small, and need a fine lattice; all others do not.
+    """
+
+    spacing: float
+    stride: int
+    reach: int
+
+    def places(self) -> NDArray[np.int64]:
+        """Return the losses in spacings."""
+        fine = 2 ** np.arange(self.stride.bit_length() - 1)
+        half = np.concatenate([fine, self.stride * np.arange(1, self.reach + 1)])
+        return np.concatenate([-half[::-1], [0], half])
+
+    def losses(self) -> FloatArray:
+        """Return the losses."""
+        return np.asarray(self.spacing * self.places(), dtype=np.float64)
+
+
 class LatticeLaw(NamedTuple):
-    """Masses under P of the losses ``spacing``·k, k = -m … m, and what else there is.
+    """Masses under P of the losses of a lattice, and what else there is.
 
     ``infinite`` is the mass of infinite loss and ``lost`` the one under Q of its negative,
     ``mass_error`` a relative error of all masses and ``loss_error`` an absolute one of the losses.
@@ -72,61 +94,67 @@ def smaller(one: Options, other: Options) -> Options:
     )
 
 
-def law_above(options: list[Options], spacing: float, size: int) -> LatticeLaw:
+def law_above(options: list[Options], lattice: Lattice) -> LatticeLaw:
     """Return the law whose options are the chords between the largest of those given."""
-    places = np.arange(-2 * size, 2 * size + 1)
-    values = np.zeros(places.size)
+    places = lattice.places()
     calls = np.max([each.calls for each in options], axis=0)
     puts = np.max([each.puts for each in options], axis=0)
-    values[::2] = np.where(places[::2] < 0, puts, calls)
-    law = chord_law(Table(spacing, places, values, values))
+    # Places between knots are of no interest.
+    values = np.repeat(np.where(places < 0, puts, calls), 2)[:-1]
+    law = chord_law(Table(lattice.spacing, np.repeat(2 * places, 2)[:-1], values, values))
     some = law.values > 0.0
-    index = size + np.rint(np.log(law.values[some]) / spacing).astype(np.int64)
-    masses = np.zeros(2 * size + 1)
-    masses[index] = (law.masses * law.values)[some]
+    knots = np.exp(lattice.losses())
+    masses = np.zeros(places.size)
+    masses[np.searchsorted(knots, law.values[some] * (1.0 - 1e-12))] = (law.masses * law.values)[
+        some
+    ]
     error = max(each.error for each in options)
     lost = float(law.masses[~some].sum())
     # P <= (1+e)P' and Q >= (1-e)Q' move the loss by 2e, too.
-    errors = law.mass_error + error, law.value_error + 2.0 * error
-    return LatticeLaw(masses, law.escaped, lost, *errors)
+    return LatticeLaw(
+        masses, law.escaped, lost, law.mass_error + error, law.value_error + 2.0 * error
+    )
 
 
-def mirrored(law: LatticeLaw, spacing: float) -> LatticeLaw:
+def mirrored(law: LatticeLaw, lattice: Lattice) -> LatticeLaw:
     """Return the law of the reversed pair."""
-    size = (law.masses.size - 1) // 2
-    masses = law.masses * np.exp(-spacing * np.arange(-size, size + 1))
+    losses = lattice.losses()
     # An exponential errs by a few units of its argument.
-    error = law.mass_error + 8.0 * U * (1.0 + size * spacing)
+    error = law.mass_error + 8.0 * U * (1.0 + float(losses[-1]))
+    masses = law.masses * np.exp(-losses)
     return LatticeLaw(masses[::-1].copy(), law.lost, law.infinite, error, law.loss_error)
 
 
-def options_of(cells: Cells, spacing: float, size: int) -> Options:
+@lru_cache(maxsize=8)
+def _cells_of(lattice: Lattice) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
+    """Return the losses, the likelihood ratios, and the last knot at or below every place."""
+    places, losses = lattice.places(), lattice.losses()
+    fine = np.arange(places[0], places[-1])
+    return losses, np.exp(losses), np.searchsorted(places, fine, side="right") - 1
+
+
+def options_of(cells: Cells, lattice: Lattice) -> Options:
     """Return the options of a lattice law above that of the cells."""
+    losses, knots, last = _cells_of(lattice)
     loss, mass = _ends(cells)
     # On the safe side of the rounding of the loss.
     at = loss + 4.0 * U * (1.0 + np.abs(loss))
-    below = np.minimum(np.maximum(np.floor(at / spacing), -size), size - 1)
-    share = np.expm1(below * spacing - at) / math.expm1(-spacing)
-    share = np.minimum(np.maximum(share + _SLACK, 0.0), 1.0)
-    place = below.astype(np.int64) + size
-    mass[at > size * spacing] = 0.0
-    p = np.bincount(place, mass * (1.0 - share), 2 * size + 1)
-    p[1:] += np.bincount(place, mass * share, 2 * size)
-    knots = _knots(spacing, size)
+    fine = np.floor(np.clip(at / lattice.spacing, -0.5 * last.size, 0.5 * last.size - 1.0))
+    place = last[(fine + 0.5 * last.size).astype(np.int64)]
+    below, width = losses[place], np.diff(losses)[place]
+    share = np.expm1(np.minimum(below - at, 0.0)) / np.expm1(-width)
+    share = np.minimum(share + _SLACK, 1.0)
+    mass[at > losses[-1]] = 0.0
+    p = np.bincount(place, mass * (1.0 - share), losses.size)
+    p[1:] += np.bincount(place, mass * share, losses.size - 1)
     q = p / knots
     infinite = max(1.0 - float(p.sum()), 0.0) + _TINY
     zero = max(1.0 - float(q.sum()), 0.0) + _TINY
-    widths = knots[:-1] * math.expm1(spacing)
+    widths = knots[:-1] * np.expm1(np.diff(losses))
     tail = np.cumsum(q[::-1])[::-1]
     call = infinite + np.append(np.cumsum((tail[1:] * widths)[::-1])[::-1], 0.0)
     put = zero * knots[0] + np.append(0.0, np.cumsum((zero + np.cumsum(q)[:-1]) * widths))
     return Options(call, put, cells.error + 8.0 * cells.p.size * U)
-
-
-@lru_cache(maxsize=8)
-def _knots(spacing: float, size: int) -> FloatArray:
-    """Return the likelihood ratios at the knots."""
-    return np.asarray(np.exp(spacing * np.arange(-size, size + 1)), dtype=np.float64)
 
 
 def _ends(cells: Cells) -> tuple[FloatArray, FloatArray]:
@@ -180,25 +208,21 @@ def _table(weights: tuple[float, ...], shift: float) -> _Table:
     return _Table(x, tuple(sums), tuple(plain))  # type: ignore[arg-type]
 
 
-def lattice_spacing(weights: tuple[float, ...], shift: float, wanted: float) -> float:
-    """Return a spacing, at most about ``wanted``, whose lattice suits the smallest losses.
-
-    Most of the mass has a loss near log w_0: it is the first interval, and its loss a knot.
-    """
+def rare_loss(weights: tuple[float, ...], shift: float, chance: float) -> float:
+    """Return about the loss that is exceeded with a chance, as far as the table goes."""
     table = _table(weights, shift)
-    losses = table.losses()
-    least = math.log(weights[0])
-    for _ in range(4):
-        spacing = -least / math.ceil(-least / wanted)
-        place = int(np.searchsorted(losses, least + 0.5 * spacing))
-        least = math.log(float(table.p[0][place] / table.q[0][place]))
-    return -least / math.ceil(-least / wanted)
+    tail = sum(w * distribution(k * shift - table.x) for k, w in enumerate(weights))
+    place = min(int(np.count_nonzero(tail > chance)), table.x.size - 1)
+    return float(table.losses()[place])
 
 
 def law_below(
     weights: tuple[float, ...], shift: float, weight_error: float, spacing: float, size: int
-) -> LatticeLaw:
-    """Return a law on -size … size whose profile is nowhere above the record's.
+) -> tuple[LatticeLaw, float]:
+    """Return a law of losses offset + k·spacing, k = 0 … size, that is below the record's.
+
+    Its profile is nowhere above. Most of the mass has a loss near log w_0: it is the first
+    interval, whose loss is the offset, returned beside the law.
 
     Parameters
     ----------
@@ -213,7 +237,10 @@ def law_below(
     size : int
         The largest loss, in spacings.
     """
-    ends = np.array(_intervals(_table(weights, shift), spacing))
+    table = _table(weights, shift)
+    place = max(int(np.searchsorted(table.losses(), math.log(weights[0]) + 0.5 * spacing)), 1)
+    offset = math.log(table.p[0][place] / table.q[0][place])
+    ends = np.array(_intervals(table, spacing, offset))
     p, q, error = np.zeros(ends.size + 1), np.zeros(ends.size + 1), 0.0
     for k, weight in enumerate(weights):
         mass, part = cells(ends, k * shift)
@@ -225,23 +252,22 @@ def law_below(
     error += 8.0 * len(weights) * U + weight_error
     kept = (p > 1e-290) & (q > 1e-290)
     p, q = p[kept], q[kept]
-    index = np.floor((np.log(p / q) + _LOWERED) / spacing).astype(np.int64)
-    place = np.clip(index, -size - 1, size) + size + 1
-    masses = np.asarray(np.bincount(place, p, 2 * size + 2)[1:], dtype=np.float64)
+    index = np.floor((np.log(p / q) + _LOWERED - offset) / spacing).astype(np.int64)
+    kept = index >= 0
+    masses = np.bincount(np.minimum(index[kept], size), p[kept], size + 1)
     # P >= (1-e)P' and Q <= (1+e)Q' move the loss by 2e, too.
-    return LatticeLaw(masses, 0.0, 0.0, error + 64.0 * U, _LOWERED + 2.0 * error + 64.0 * U)
+    errors = error + 64.0 * U, _LOWERED + 2.0 * error + 64.0 * U * (1.0 - offset)
+    return LatticeLaw(np.asarray(masses, dtype=np.float64), 0.0, 0.0, *errors), offset
 
 
-def _intervals(table: _Table, spacing: float) -> list[float]:
-    """Return ends of intervals with ratios e^{kD} of their masses: a search, certified later."""
+def _intervals(table: _Table, spacing: float, offset: float) -> list[float]:
+    """Return ends of intervals with ratios e^{offset + kD}: a search, certified later."""
     losses = table.losses()
-    ratios = np.log(table.p[0] / table.q[0])
-    least = spacing * math.ceil(float(ratios[0]) / spacing - 1e-6)
     p, q = ([part.tolist() for part in side] for side in (table.p, table.q))
     count, start = table.x.size, 0
     found: list[float] = []
     begin_p = begin_q = 0.0
-    knot = least
+    knot = offset
     while True:
         strike = math.exp(knot)
         want = begin_p - strike * begin_q
@@ -267,4 +293,4 @@ def _intervals(table: _Table, spacing: float) -> list[float]:
         )
         start = low
         loss = float(losses[low]) + (float(losses[low + 1]) - float(losses[low])) * u / _STEP
-        knot = spacing * math.ceil(loss / spacing + _LEAST)
+        knot = offset + spacing * math.ceil((loss - offset) / spacing + _LEAST)

@@ -25,6 +25,7 @@ from accountant._basics.rounding import U
 from accountant.mechanisms.normal_masses import coarse_cells
 from accountant.sampling.lattice_envelope import (
     Cells,
+    Lattice,
     LatticeLaw,
     Options,
     law_above,
@@ -32,7 +33,7 @@ from accountant.sampling.lattice_envelope import (
     options_of,
     smaller,
 )
-from accountant.sampling.replacement_pair import Draws
+from accountant.sampling.replacement_pair import Draws, ReplacementPair
 
 
 class Corner(NamedTuple):
@@ -45,31 +46,23 @@ class Corner(NamedTuple):
 
 # Ends of the boxes for |a|² and |b|², denser where one of them is small or nearly its largest. Any
 # are valid; evenly bent ones of the same number make some upper ends 2e-4 larger.
-_SMALL = (0.0, 0.01, 0.03, 0.07, 0.14, 0.25, 0.4, 0.6, 0.85, 1.15, 1.5, 1.9)
-EDGES = (*_SMALL, 2.3, 2.7, 3.05, 3.35, 3.6, 3.77, 3.88, 3.94, 3.975, 3.993, 4.0)
-_MANY_LEAST = (0.0, 0.003, 0.01, 0.02, 0.03, 0.045, 0.07, 0.1, 0.14, 0.19, 0.25, 0.32, 0.4, 0.5)
-_MANY_MIDDLE = (0.6, 0.72, 0.85, 1.0, 1.15, 1.32, 1.5, 1.7, 1.9, 2.1, 2.3, 2.5, 2.7, 2.9, 3.05)
-_MANY_LARGE = (3.2, 3.35, 3.5, 3.6, 3.7, 3.77, 3.83, 3.88, 3.92, 3.94, 3.96, 3.975, 3.985, 3.993)
-MANY_EDGES = (*_MANY_LEAST, *_MANY_MIDDLE, *_MANY_LARGE, 3.998, 4.0)
-
-
+_LEAST = (0.0, 0.003, 0.01, 0.02, 0.03, 0.045, 0.07, 0.1, 0.14, 0.19, 0.25, 0.32, 0.4, 0.5)
+_MIDDLE = (0.6, 0.72, 0.85, 1.0, 1.15, 1.32, 1.5, 1.9, 2.3, 2.7, 3.05, 3.35, 3.6, 3.77)
+EDGES = (*_LEAST, *_MIDDLE, 3.88, 3.94, 3.975, 3.993, 4.0)
 # Parts of a box along each axis, in which the product of its corner is looked for.
 _PARTS = 32
 
 
 @lru_cache(maxsize=8)
-def bands(
-    ends: tuple[float, ...], edges: tuple[float, ...] = EDGES
-) -> tuple[tuple[Corner, ...], ...]:
+def bands(ends: tuple[float, ...]) -> tuple[tuple[Corner, ...], ...]:
     """Return corners of boxes that cover all triples with |a| >= |b|, in bands.
 
-    ``ends`` are the differences |a|² - |b|² between which bands lie, from 4 down to 0, ``edges``
-    the ends of the boxes from 0 to 4. The triples with |a| < |b| have the same corners with
-    ``first`` and ``second`` exchanged.
+    ``ends`` are the differences |a|² - |b|² between which bands lie, from 4 down to 0. The
+    triples with |a| < |b| have the same corners with ``first`` and ``second`` exchanged.
     """
     found: list[list[Corner]] = [[] for _ in pairwise(ends)]
-    for low, high in pairwise(edges):
-        for least, most in pairwise(edges):
+    for low, high in pairwise(EDGES):
+        for least, most in pairwise(EDGES):
             # Every triple is bounded by one with |a|² + |b|² >= 4; and one half is enough.
             if high + most < 4.0 or high < most:
                 continue
@@ -112,8 +105,8 @@ _CELLS = 600
 _STEP = 0.1
 # Repeated draws hide among steps without a draw if they are rarer than this, in units of w_0.
 _RARE = 0.003
-# Share of w_0 among which repeated draws hide if they are not rare.
-_SHARE = 0.04
+# Shares of w_0 among which they may hide; the last one if they are not rare.
+_SHARES = (0.01, 0.04)
 # Relative slack of weights that are sums or rests of others.
 _SLACK = 2.0**-40
 
@@ -123,57 +116,49 @@ class Bands(NamedTuple):
 
     ``ends`` are the differences between which bands lie, ``fine`` the growth of a mixture's
     logarithm in a rectangle, for every band. Bands between two places of ``mirrored`` share a
-    mirror image: they matter only where ε is negative. ``edges`` are the ends of the boxes, and
-    ``shares`` the shares of w_0 among which rare repeated draws may hide.
+    mirror image: they matter only where ε is next to 0.
     """
 
     ends: tuple[float, ...]
     fine: tuple[float, ...]
     mirrored: tuple[int, ...]
-    edges: tuple[float, ...] = EDGES
-    shares: tuple[float, ...] = (0.01, 0.04)
 
 
 # All cuts are valid, and only the width of a bracket depends on them. Of batches without
 # repetition: the larger the noise, the more alike are all triples, and the more of their boxes come
 # near the largest.
 _ONCE = Bands(
-    (4.0, 3.9, 3.75, 3.5, 3.1, 2.5, 1.5, 0.0), (0.06, 0.07, 0.08, 0.1, 0.15, 0.2, 0.3), (0, 4, 6, 7)
+    (4.0, 3.9, 3.75, 3.5, 3.1, 2.5, 1.5, 0.0), (0.06, 0.07, 0.08, 0.1, 0.2, 0.3, 0.4), (0, 6, 7)
 )
-_ONCE_FINE = _ONCE._replace(edges=MANY_EDGES)
 _OFTEN = Bands(
     (4.0, 3.9, 3.75, 3.5, 3.1, 2.5, 1.9, 1.4, 0.9, 0.4, 0.0),
-    (0.06, 0.07, 0.08, 0.1, 0.15, 0.2, 0.2, 0.3, 0.3, 0.3),
+    (0.08, 0.1, 0.12, 0.16, 0.2, 0.3, 0.3, 0.4, 0.4, 0.4),
     (0, 3, 6, 8, 10),
-)
-_OFTEN_FINE = _OFTEN._replace(
-    fine=tuple(0.5 * cut for cut in _OFTEN.fine), edges=MANY_EDGES, shares=(0.01, 0.04, 0.12)
 )
 
 
 @lru_cache(maxsize=8)
-def laws_above(
-    draws: Draws, spacing: float, size: int, *, fine: bool = False
-) -> tuple[LatticeLaw, ...]:
-    """Return laws on -size … size of which one is, for every triple, above the step.
+def laws_above(draws: Draws, lattice: Lattice) -> tuple[LatticeLaw, ...]:
+    """Return laws of which one is, for every triple, above the step.
 
-    First those of the bands with |a| >= |b|, then mirror images of the others. ``fine`` cuts
-    triples as finely as large noise asks for.
+    First those of the bands with |a| >= |b|, then mirror images of the others.
     """
-    often = len(draws.weights) > 2
-    cut = (_OFTEN_FINE if fine else _OFTEN) if often else (_ONCE_FINE if fine else _ONCE)
-    above = _Repeated(draws, cut.shares, spacing, size) if often else None
+    cut = _OFTEN if len(draws.weights) > 2 else _ONCE
+    above = _Repeated(draws, lattice) if cut is _OFTEN else None
+
+    largest = _largest(draws, lattice)
 
     def options(corner: Corner, growth: float) -> Options:
         if above is not None:
-            return above.options(corner, growth)
-        return options_of(rectangles(corner, draws.once(), draws.unit, growth), spacing, size)
+            return smaller(largest, above.options(corner, growth))
+        outcomes = rectangles(corner, draws.once(), draws.unit, growth)
+        return smaller(largest, options_of(outcomes, lattice))
 
-    corners = zip(bands(cut.ends, cut.edges), cut.fine, strict=True)
+    corners = zip(bands(cut.ends), cut.fine, strict=True)
     known = [[options(corner, growth) for corner in band] for band, growth in corners]
-    found = [law_above(band, spacing, size) for band in known]
+    found = [law_above(band, lattice) for band in known]
     for first, last in pairwise(cut.mirrored):
-        found.append(mirrored(law_above([*chain(*known[first:last])], spacing, size), spacing))
+        found.append(mirrored(law_above([*chain(*known[first:last])], lattice), lattice))
     return tuple(
         law._replace(
             infinite=law.infinite + draws.remainder * (1.0 + 1e-9),
@@ -184,30 +169,42 @@ def laws_above(
     )
 
 
+def _largest(draws: Draws, lattice: Lattice) -> Options:
+    """Return the options of the pair of Theorem S6 or S7, which no step exceeds."""
+    drawn = draws.weights[1:]
+    q = math.fsum(drawn) * (1.0 + 4.0 * U)
+    distances = (2.0 * k * draws.unit * (1.0 + 8.0 * U) for k in range(1, len(drawn) + 1))
+    pair = ReplacementPair(q, tuple(weight / q for weight in drawn), tuple(distances))
+    losses = lattice.losses()
+    masses = pair.masses(losses)
+    low, high = np.append(-math.inf, losses), np.append(losses, math.inf)
+    return options_of(Cells(masses.p, masses.q, low, high, masses.relative_error), lattice)
+
+
 class _Repeated:
     """Options above a step of several draws, the least of what Theorem S20 has."""
 
-    def __init__(self, draws: Draws, shares: tuple[float, ...], spacing: float, size: int) -> None:
-        self._draws, self._lattice = draws, (spacing, size)
+    def __init__(self, draws: Draws, lattice: Lattice) -> None:
+        self._draws, self._lattice = draws, lattice
         # Repetitions that are rare hide among steps without a draw; others are told.
         self._apart = draws.weights[2] < _RARE * draws.weights[0]
-        self._hidden = [(s, *draws.hidden(s)) for s in (shares if self._apart else (_SHARE,))]
+        self._hidden = [(s, *draws.hidden(s)) for s in (_SHARES if self._apart else _SHARES[-1:])]
         self._gaussians: dict[float, Options] = {}
 
     def options(self, corner: Corner, fine: float) -> Options:
         """Return options that are above all of a corner's box."""
         draws, lattice = self._draws, self._lattice
-        found = options_of(_line(draws, corner), *lattice)
+        found = options_of(_line(draws, corner), lattice)
         if not self._apart:
             nothing, *parts = self._told(corner)
-            once = options_of(rectangles(corner, draws.once(), draws.unit, fine), *lattice)
+            once = options_of(rectangles(corner, draws.once(), draws.unit, fine), lattice)
             rare = sum(draws.weights[:2]) * (1.0 + _SLACK)
             found = smaller(found, _sum([nothing, *parts], draws.weights))
             found = smaller(found, _sum([once, *parts[1:]], (rare, *draws.weights[2:])))
         for share, others, weight in self._hidden:
             outcomes = rectangles(corner, draws.once(share), draws.unit, fine, draws.once())
-            once = options_of(outcomes, *lattice)
-            several = options_of(_line(others, corner, 2.0), *lattice)
+            once = options_of(outcomes, lattice)
+            several = options_of(_line(others, corner, 2.0), lattice)
             rare = (draws.weights[0] * (1.0 - share) + draws.weights[1]) * (1.0 + _SLACK)
             found = smaller(found, _sum([once, several], (rare, weight)))
         return found
@@ -218,7 +215,7 @@ class _Repeated:
         apart = min(_STEP * math.ceil(math.sqrt(squared) / _STEP + 1e-9), 2.0)
         distances = [k * apart * self._draws.unit for k in range(len(self._draws.weights))]
         for distance in set(distances) - set(self._gaussians):
-            self._gaussians[distance] = options_of(_gaussian(distance), *self._lattice)
+            self._gaussians[distance] = options_of(_gaussian(distance), self._lattice)
         return [self._gaussians[distance] for distance in distances]
 
 

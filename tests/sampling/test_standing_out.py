@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from accountant.sampling.lattice_envelope import lattice_spacing, law_below
+from accountant.sampling.lattice_envelope import law_below, rare_loss
 
 
 def exact(weights, shift, epsilon):
@@ -36,10 +36,9 @@ def exact(weights, shift, epsilon):
     [((0.99, 0.01), 2.0), ((0.5, 0.5), 0.3), ((0.9, 0.09, 0.01), 1.0), ((0.999, 0.001), 4.0)],
 )
 def test_the_law_is_nowhere_above_the_record_and_hardly_below(weights, shift):
-    spacing = lattice_spacing(weights, shift, 0.02)
-    size = math.ceil(6.0 / spacing)
-    law = law_below(weights, shift, 0.0, spacing, size)
-    losses = spacing * np.arange(-size, size + 1)
+    spacing, size = 0.02, 300
+    law, offset = law_below(weights, shift, 0.0, spacing, size)
+    losses = offset + spacing * np.arange(size + 1)
     for epsilon in (-0.3, -0.05, 0.0, 0.01, 0.1, 0.5, 1.5, 3.0):
         # What is claimed: masses less their error, losses less theirs.
         gain = -np.expm1(epsilon - losses + law.loss_error)
@@ -50,8 +49,17 @@ def test_the_law_is_nowhere_above_the_record_and_hardly_below(weights, shift):
     assert law.infinite == 0.0
 
 
-def test_the_spacing_has_a_knot_where_most_mass_is():
-    spacing = lattice_spacing((0.99, 0.01), 2.0, 0.02)
-    assert 0.002 < spacing <= 0.02
-    law = law_below((0.99, 0.01), 2.0, 0.0, spacing, 600)
-    assert law.masses[600 - 1 : 600].sum() > 0.5
+def test_the_offset_is_the_loss_where_most_mass_is():
+    law, offset = law_below((0.99, 0.01), 2.0, 0.0, 0.02, 600)
+    assert math.log(0.99) <= offset < math.log(0.99) + 0.01
+    assert law.masses[0] > 0.5
+
+
+@pytest.mark.parametrize("chance", [1e-3, 1e-9])
+def test_a_rare_loss_is_exceeded_with_about_its_chance(chance):
+    loss = rare_loss((0.9, 0.1), 2.0, chance)
+    with mpmath.workdps(30):
+        # N(2, 1) beyond the score whose ratio is e^loss, drawn with probability 0.1.
+        score = mpmath.log((mpmath.exp(loss) - 0.9) / 0.1) / 2 + 1
+        found = 0.1 * mpmath.ncdf(2 - score) + 0.9 * mpmath.ncdf(-score)
+    assert 0.97 * chance <= float(found) <= chance * (1.0 + 1e-9)
