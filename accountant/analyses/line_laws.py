@@ -32,6 +32,11 @@ DISTANCES = np.geomspace(1e-4, 1e9, 150)
 # Nodes of a line on which sampled steps are evaluated, at most; some 0.2 µs each where none is left
 # out.
 MOST_POINTS = 120_000
+# Distances that are looked at beside a line's own, relative to it: where sampled steps are rare
+# their transform may grow a thousandfold from 38 to 39.
+NEAR = np.outer([-1.0, 1.0], 2.0 ** -np.arange(3.0, 9.0)).ravel()
+# Bounds on aliases are at no order that is relatively nearer; only widths depend on it.
+CLOSEST = 2.0**-9
 # How far beyond a line's order those of the bounds on aliases may be: sums of sampled steps are
 # longer there.
 FARTHEST = 50.0
@@ -156,9 +161,13 @@ class Laws:
     def on_distances(self) -> FloatArray:
         """Return about K of all parts on the distances that are looked at; computed once."""
         if self._on_distances is None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                self._on_distances = self.log_transform(DISTANCES)[0] + self.sampled.on_distances()
+            self._on_distances = self.about(DISTANCES)
         return self._on_distances
+
+    def about(self, b: FloatArray) -> FloatArray:
+        """Return about K of all parts at distances."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.log_transform(b)[0] + self.sampled.about(b)
 
     def saddle(self, epsilon: float) -> tuple[float, float]:
         """Return the b at which the integrand is least, and its logarithm there."""
@@ -221,16 +230,16 @@ class _Sampled:
     def __bool__(self) -> bool:
         return self.columns[0].size > 0
 
-    def on_distances(self) -> FloatArray:
-        """Return about the logarithm of their transform on the distances that are looked at."""
-        value = np.zeros(DISTANCES.size)
+    def about(self, b: FloatArray) -> FloatArray:
+        """Return about the logarithm of their transform at distances."""
+        value = np.zeros(b.size)
         if self:
-            core.sampled_line_logs(*self.columns, self.direction, self.log_delta, DISTANCES, value)
+            core.sampled_line_logs(*self.columns, self.direction, self.log_delta, b, value)
         if self.direct and self.direction == core.REMOVE:
-            # That of the records in every sample alone, which is most of it beyond windows.
-            c, (q, sigma, steps) = 1.0 + DISTANCES, self.columns
-            always = steps @ np.log(q) + 0.5 * DISTANCES * (steps @ sigma**-2.0)
-            value = np.maximum(value, c * always)
+            # That of a record that is in a sample for certain: most of it beyond windows.
+            q, sigma, steps = (each[:, None] for each in self.columns)
+            drawn = (1.0 + b) * (np.log(q) + 0.5 * b * sigma**-2.0)
+            value += (steps * np.logaddexp(0.0, drawn)).sum(axis=0)
         return value
 
     def on_line(
@@ -293,12 +302,15 @@ class Aliases:
 
     def __init__(self, laws: Laws, b: float, epsilon: float) -> None:
         self.b = b
-        value = laws.on_distances()
-        good = np.isfinite(value) & (np.abs(value) < 1e6)
-        other = np.concatenate([[0.0], (1.0 + DISTANCES[good]) - 1.0])
-        value = np.concatenate([[0.0], value[good]]) - other * epsilon
-        further = (other > 1.02 * b) & (other < FARTHEST * (1.0 + b))
-        nearer = other < 0.98 * b
+        near = b * (1.0 + NEAR)
+        other = np.concatenate([DISTANCES, near])
+        value = np.concatenate([laws.on_distances(), laws.about(near)])
+        order = np.argsort(other)
+        order = order[np.isfinite(value[order]) & (np.abs(value[order]) < 1e6)]
+        other = np.concatenate([[0.0], (1.0 + other[order]) - 1.0])
+        value = np.concatenate([[0.0], value[order]]) - other * epsilon
+        further = (other > (1.0 + CLOSEST) * b) & (other < FARTHEST * (1.0 + b))
+        nearer = other < (1.0 - CLOSEST) * b
         if not (further.any() and nearer[1:].any()):
             raise PrecisionError("no bound on the aliases of a line is known")
         away = np.concatenate([np.flatnonzero(nearer)[1:], np.flatnonzero(further)])

@@ -279,4 +279,4 @@ def _log_below(z: FloatArray) -> tuple[FloatArray, FloatArray]:
     below, above = distribution(z), distribution(-z)
     right = above < 0.5
     log = np.where(right, np.log1p(-np.minimum(above, 0.5)), np.log(np.maximum(below, TINY)))
-    return log, tail_error(z) * np.where(right, above / below, 1.0)
+    return log, tail_error(z) * np.where(right, above / np.maximum(below, 0.5), 1.0)

@@ -18,7 +18,7 @@ DELTA = 1e-5
 
 def output_perturbation_audit():
     """output perturbation under replace-one, from the two exact minima (`audit_mechanism`)"""
-    return finding(shipped.output_perturbation(50_000, 4, DELTA, 0.95))
+    return finding(shipped.output_perturbation(shipped.Sampling(50_000, 4, DELTA, 0.95)))
 
 
 def twin_fits():
@@ -49,12 +49,12 @@ def stated_mechanisms():
 
 def responses_audit():
     """k-ary randomised response (`audit_observations`)"""
-    return finding(shipped.k_ary_response(50_000, 7, 0.95))
+    return finding(shipped.k_ary_response(shipped.Sampling(50_000, 7, DELTA, 0.95)))
 
 
 def local_values_audit():
     """local Laplace reports (`audit_observations`)"""
-    return finding(shipped.local_laplace(50_000, 9, 0.95))
+    return finding(shipped.local_laplace(shipped.Sampling(50_000, 9, DELTA, 0.95)))
 
 
 def votes_audit():
