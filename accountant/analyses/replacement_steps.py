@@ -31,11 +31,18 @@ _STEPS = 5000
 # Contributions in deviations of the noise for which a game is played: beyond them the window is
 # too long, or all of its choices are alike.
 _UNITS = (0.1, 3.0)
-# Multiplications per step and law that are worth a game, and the most knots of its window.
+# Multiplications per law that are worth a game.
 _WORK = 4e8
+# The same where noise is large and steps are many: the choices differ by little.
+_MORE_WORK = 1.6e9
+# The most knots of a window.
 _MOST_SIZE = 2000
 # Places between two knots: the losses of a step without the record need them.
 _STRIDE = 16
+# Noise is large where a contribution is less than this many of its deviations.
+_LARGE_NOISE = 0.95
+# And where there are more steps than this.
+_MANY = 500
 # The share of δ that losses may have in all which are taken for infinite.
 _CUT_OFF = 1e-3
 # The window ends at this share of the answer.
@@ -118,6 +125,7 @@ class ReplacementGame(Solver):
         self.excess = self._count * 1.001 * self._draws.remainder
         unit = self._draws.unit
         self.is_played = self._count <= _STEPS and _UNITS[0] <= unit <= _UNITS[1]
+        self._large = unit < _LARGE_NOISE and self._count > _MANY
         if not self.is_played:
             self.name, self.reason = Grid.name, UNPLAYED
         self._played: list[_Game] = []
@@ -147,11 +155,12 @@ class ReplacementGame(Solver):
         draws = self._draws
         chance = _CUT_OFF * delta / self._count
         top = min(rare_loss(draws.weights, 2.0 * draws.unit, chance), _WIDEST)
-        knots = math.sqrt(_WORK * high / (top * self._count))
+        work = _MORE_WORK if self._large else _WORK
+        knots = math.sqrt(work * high / (top * self._count))
         size = min(math.ceil(knots), _MOST_SIZE)
         reach = math.ceil(top / high * size)
         lattice = Lattice(high / (size * _STRIDE), _STRIDE, reach)
-        return play(laws_above(draws, lattice), lattice, self._count, size)
+        return play(laws_above(draws, lattice, fine=self._large), lattice, self._count, size)
 
     def _least(self) -> float:
         return math.inf

@@ -49,20 +49,26 @@ class Corner(NamedTuple):
 _LEAST = (0.0, 0.003, 0.01, 0.02, 0.03, 0.045, 0.07, 0.1, 0.14, 0.19, 0.25, 0.32, 0.4, 0.5)
 _MIDDLE = (0.6, 0.72, 0.85, 1.0, 1.15, 1.32, 1.5, 1.9, 2.3, 2.7, 3.05, 3.35, 3.6, 3.77)
 EDGES = (*_LEAST, *_MIDDLE, 3.88, 3.94, 3.975, 3.993, 4.0)
+# The same where noise is large: all triples are more alike.
+_MANY_MIDDLE = (0.6, 0.72, 0.85, 1.0, 1.15, 1.32, 1.5, 1.7, 1.9, 2.1, 2.3, 2.5, 2.7, 2.9, 3.05)
+_MANY_LARGE = (3.2, 3.35, 3.5, 3.6, 3.7, 3.77, 3.83, 3.88, 3.92, 3.94, 3.96, 3.975, 3.985, 3.993)
+MANY_EDGES = (*_LEAST, *_MANY_MIDDLE, *_MANY_LARGE, 3.998, 4.0)
 # Parts of a box along each axis, in which the product of its corner is looked for.
 _PARTS = 32
 
 
 @lru_cache(maxsize=8)
-def bands(ends: tuple[float, ...]) -> tuple[tuple[Corner, ...], ...]:
+def bands(
+    ends: tuple[float, ...], edges: tuple[float, ...] = EDGES
+) -> tuple[tuple[Corner, ...], ...]:
     """Return corners of boxes that cover all triples with |a| >= |b|, in bands.
 
     ``ends`` are the differences |a|² - |b|² between which bands lie, from 4 down to 0. The
     triples with |a| < |b| have the same corners with ``first`` and ``second`` exchanged.
     """
     found: list[list[Corner]] = [[] for _ in pairwise(ends)]
-    for low, high in pairwise(EDGES):
-        for least, most in pairwise(EDGES):
+    for low, high in pairwise(edges):
+        for least, most in pairwise(edges):
             # Every triple is bounded by one with |a|² + |b|² >= 4; and one half is enough.
             if high + most < 4.0 or high < most:
                 continue
@@ -116,12 +122,15 @@ class Bands(NamedTuple):
 
     ``ends`` are the differences between which bands lie, ``fine`` the growth of a mixture's
     logarithm in a rectangle, for every band. Bands between two places of ``mirrored`` share a
-    mirror image: they matter only where ε is next to 0.
+    mirror image: they matter only where ε is next to 0. ``edges`` are the ends of the boxes, and
+    ``shares`` the shares of w_0 among which rare repeated draws may hide.
     """
 
     ends: tuple[float, ...]
     fine: tuple[float, ...]
     mirrored: tuple[int, ...]
+    edges: tuple[float, ...] = EDGES
+    shares: tuple[float, ...] = _SHARES
 
 
 # All cuts are valid, and only the width of a bracket depends on them. Of batches without
@@ -135,16 +144,25 @@ _OFTEN = Bands(
     (0.08, 0.1, 0.12, 0.16, 0.2, 0.3, 0.3, 0.4, 0.4, 0.4),
     (0, 3, 6, 8, 10),
 )
+_ONCE_FINE = _ONCE._replace(
+    fine=(0.06, 0.07, 0.08, 0.1, 0.15, 0.2, 0.3), mirrored=(0, 4, 6, 7), edges=MANY_EDGES
+)
+_OFTEN_FINE = _OFTEN._replace(
+    fine=(0.03, 0.035, 0.04, 0.05, 0.075, 0.1, 0.1, 0.15, 0.15, 0.15),
+    edges=MANY_EDGES,
+    shares=(0.01, 0.04, 0.12),
+)
 
 
 @lru_cache(maxsize=8)
-def laws_above(draws: Draws, lattice: Lattice) -> tuple[LatticeLaw, ...]:
+def laws_above(draws: Draws, lattice: Lattice, *, fine: bool = False) -> tuple[LatticeLaw, ...]:
     """Return laws of which one is, for every triple, above the step.
 
     First those of the bands with |a| >= |b|, then mirror images of the others.
     """
-    cut = _OFTEN if len(draws.weights) > 2 else _ONCE
-    above = _Repeated(draws, lattice) if cut is _OFTEN else None
+    often = len(draws.weights) > 2
+    cut = (_OFTEN_FINE if fine else _OFTEN) if often else (_ONCE_FINE if fine else _ONCE)
+    above = _Repeated(draws, cut.shares, lattice) if often else None
 
     largest = _largest(draws, lattice)
 
@@ -154,7 +172,7 @@ def laws_above(draws: Draws, lattice: Lattice) -> tuple[LatticeLaw, ...]:
         outcomes = rectangles(corner, draws.once(), draws.unit, growth)
         return smaller(largest, options_of(outcomes, lattice))
 
-    corners = zip(bands(cut.ends), cut.fine, strict=True)
+    corners = zip(bands(cut.ends, cut.edges), cut.fine, strict=True)
     known = [[options(corner, growth) for corner in band] for band, growth in corners]
     found = [law_above(band, lattice) for band in known]
     for first, last in pairwise(cut.mirrored):
@@ -184,11 +202,11 @@ def _largest(draws: Draws, lattice: Lattice) -> Options:
 class _Repeated:
     """Options above a step of several draws, the least of what Theorem S20 has."""
 
-    def __init__(self, draws: Draws, lattice: Lattice) -> None:
+    def __init__(self, draws: Draws, shares: tuple[float, ...], lattice: Lattice) -> None:
         self._draws, self._lattice = draws, lattice
         # Repetitions that are rare hide among steps without a draw; others are told.
         self._apart = draws.weights[2] < _RARE * draws.weights[0]
-        self._hidden = [(s, *draws.hidden(s)) for s in (_SHARES if self._apart else _SHARES[-1:])]
+        self._hidden = [(s, *draws.hidden(s)) for s in (shares if self._apart else _SHARES[-1:])]
         self._gaussians: dict[float, Options] = {}
 
     def options(self, corner: Corner, fine: float) -> Options:
