@@ -94,7 +94,9 @@ def play(laws: tuple[LatticeLaw, ...], lattice: Lattice, count: int, size: int) 
     spacing, stride, reach = lattice
     epsilon: FloatArray = spacing * np.arange(stride * size + 1.0)
     values = np.maximum(-np.expm1(epsilon), 0.0)
-    places, masses = lattice.places(), np.stack([law.masses for law in laws])
+    places = lattice.places()
+    raised = [_raised(law, lattice.losses()) for law in laws]
+    masses, infinite = np.stack([each[0] for each in raised]), np.array([e[1] for e in raised])
     far = places % stride == 0
     below = min(max(math.ceil(BELOW * size), 1), reach)
     coarse = masses[:, far]
@@ -105,7 +107,6 @@ def play(laws: tuple[LatticeLaw, ...], lattice: Lattice, count: int, size: int) 
     steps = spacing * np.arange(stride)
     share = np.expm1(steps) / math.expm1(spacing * stride) * (1.0 - 1e-13)
     losses = spacing * np.arange(reach * stride + 1.0)
-    infinite = np.array([law.infinite for law in laws])
     near, coarse = (np.ascontiguousarray(part) for part in (near, coarse[:, reach - below :]))
     core.play(
         values,
@@ -119,9 +120,22 @@ def play(laws: tuple[LatticeLaw, ...], lattice: Lattice, count: int, size: int) 
         -np.expm1(-losses),
     )
     values *= math.exp(count * max(law.mass_error for law in laws) * 1.01) * (1.0 + 1e-9)
-    loss_error = count * max(law.loss_error for law in laws)
-    loss_error += 32.0 * U * (1.0 + spacing * stride * (size + reach))
+    loss_error = 32.0 * U * (1.0 + spacing * stride * (size + reach))
     return Value(epsilon, np.minimum.accumulate(np.minimum(values, 1.0)), loss_error)
+
+
+def _raised(law: LatticeLaw, losses: FloatArray) -> tuple[FloatArray, float]:
+    """Return masses and that of infinite loss, above the law whatever the error of its losses.
+
+    A loss between two places, the last of which is infinite, is below the chord on both. Values
+    are not read beside a knot instead: below ε = 0, where symmetry gives them, that has no proof.
+    """
+    # Of the distances to the next place and to infinity, 1 - e^{-distance}.
+    rest = -np.expm1(-np.append(np.diff(losses), math.inf))
+    moved = law.masses * (-np.expm1(-law.loss_error) / rest * (1.0 + 1e-9))
+    masses = law.masses - moved
+    masses[1:] += moved[:-1]
+    return masses, law.infinite + float(moved[-1])
 
 
 class _Line:
@@ -133,8 +147,11 @@ class _Line:
         Bounds times e^{θkD}, so that all of a convolution matters alike.
     """
 
-    def __init__(self, spacing: float, size: int, tilt: float, start: float) -> None:
+    def __init__(
+        self, spacing: float, size: int, tilt: float, start: float, loss_error: float
+    ) -> None:
         self._spacing, self._size, self._tilt = spacing, size, tilt
+        self._doubt = loss_error
         self._start = math.remainder(start, spacing)
         self.weight = np.exp(tilt * spacing * np.arange(size))
         self.value = self.weight * np.maximum(-np.expm1(self.epsilon), 0.0)
@@ -169,8 +186,11 @@ class _Line:
         return moved
 
     def _mirrored(self, losses: FloatArray) -> FloatArray:
-        """Return δ at ``start`` less the losses, by symmetry and the next knot's value."""
-        next_knot = 2 + math.floor(-2.0 * self._start / self._spacing)
+        """Return δ at ``start`` less the losses, by symmetry and the next knot's value.
+
+        That is twice the error of all losses away, so that it is valid beside a knot as at it.
+        """
+        next_knot = 2 + math.floor(2.0 * (self._doubt - self._start) / self._spacing)
         inside = np.append(self.value / self.weight, [0.0, 0.0])[next_knot:][: losses.size]
         gain = -np.expm1(self._start - losses)
         return np.asarray(gain + (1.0 - gain) * inside[::-1])
@@ -191,7 +211,9 @@ def reach(
     """
     spacing, offset = lattice
     size = law.masses.size
-    line = _Line(spacing, size, tilt, first - count * offset)
+    loss_error = count * (law.loss_error + 4.0 * U * (spacing - offset))
+    loss_error += 32.0 * U * (1.0 + size * spacing)
+    line = _Line(spacing, size, tilt, first - count * offset, loss_error)
     doublings = max(int(math.log2(max(count / CHOICES, 1.0))), 0)
     slack = 1.0 - 16.0 * U * (1.0 + abs(tilt) * spacing * size)
     single = several = law.masses * line.weight * slack
@@ -201,8 +223,7 @@ def reach(
     line.play(single, offset, count % 2**doublings)
     line.play(several, offset * 2**doublings, count >> doublings)
     value = line.value / line.weight * math.exp(-count * law.mass_error * 1.01) * (1.0 - 1e-9)
-    loss_error = count * (law.loss_error + 4.0 * U * (spacing - offset))
-    return Reached(line.epsilon, value, loss_error + 32.0 * U * (1.0 + size * spacing))
+    return Reached(line.epsilon, value, loss_error)
 
 
 def _convolution_error(kernel: FloatArray, span: int) -> float:

@@ -154,3 +154,21 @@ def test_many_steps_of_a_large_data_set():
     )
     found = repeated.epsilon_bounds(1.2, 1e-5)
     assert 7.832 < found.lower < found.upper < 7.8829
+
+
+def test_an_error_of_losses_raises_no_less_than_losses_that_are_larger_by_it():
+    lattice, error, count = Lattice(0.05, 4, 6), 1e-3, 3
+    losses = lattice.losses()
+    masses = np.exp(-np.abs(losses))
+    masses *= 0.999 / masses.sum()
+    found = play((LatticeLaw(masses, 1e-3, 0.0, 0.0, error),), lattice, count, 10)
+    # All that is larger by the error, exactly: values by recursion, without knots.
+    drawn = [(loss + error, mass) for loss, mass in zip(losses, masses, strict=True)]
+
+    def value(epsilon, steps):
+        if steps == 0:
+            return max(-math.expm1(epsilon), 0.0)
+        return 1e-3 + sum(mass * value(epsilon - loss, steps - 1) for loss, mass in drawn)
+
+    for place in (0, 1, 5, 12, 30):
+        assert found.delta[place] >= value(float(found.epsilon[place]), count) * (1.0 - 1e-12)
