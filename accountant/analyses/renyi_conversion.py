@@ -95,7 +95,7 @@ def best_delta(
         rho = curve(order)
         return float(formula(math, rho, order, epsilon)) if rho < math.inf else math.inf
 
-    order = _best_order(loose, orders, limit)
+    order = _best_order(loose, orders, limit, POINTS // 2 if floats else POINTS)
     if order is None:
         return 1.0
     if floats and form == "canonne":
@@ -260,7 +260,10 @@ def _sharpened(order: float, rho: float, delta: float) -> float:
 
 
 def _best_order(
-    loose: Callable[[float], float], orders: Iterable[float] | None, limit: float
+    loose: Callable[[float], float],
+    orders: Iterable[float] | None,
+    limit: float,
+    points: int = POINTS,
 ) -> float | None:
     def cost(order: float) -> float:
         value = loose(order)
@@ -273,15 +276,15 @@ def _best_order(
     # Orders so near 1 that α - 1 is rounded away are left out.
     highest = math.log(limit - 1.0) if limit < math.inf else MOST
     highest = min(max(highest, -30.0), MOST)
-    width = (highest - min(LEAST, highest - 1.0)) / (POINTS - 1)
-    scan = [highest - 1e-9 - i * width for i in range(POINTS)]
+    width = (highest - min(LEAST, highest - 1.0)) / (points - 1)
+    scan = [highest - 1e-9 - i * width for i in range(points)]
     values = [cost(1.0 + math.exp(x)) for x in scan]
-    best = min(range(POINTS), key=values.__getitem__)
+    best = min(range(points), key=values.__getitem__)
     if not values[best] < math.inf:
         return None
     x = golden(
         lambda y: cost(1.0 + math.exp(y)),
-        scan[min(best + 1, POINTS - 1)],
+        scan[min(best + 1, points - 1)],
         scan[max(best - 1, 0)],
         REFINEMENTS,
     )[1]

@@ -21,7 +21,7 @@ import numpy as np
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
 from accountant._core import tools as core
-from accountant.analyses.pld.fft import fft_error, fft_size
+from accountant.analyses.pld.fft import fft_error, fft_size, norm
 from accountant.sampling.lattice_envelope import Lattice, LatticeLaw
 
 # Losses further down are raised to it, as a share of the window; from below they are left out.
@@ -194,11 +194,6 @@ class _Line:
         inside = np.append(self.value / self.weight, [0.0, 0.0])[next_knot:][: losses.size]
         gain = -np.expm1(self._start - losses)
         return np.asarray(gain + (1.0 - gain) * inside[::-1])
-
-
-def norm(x: FloatArray) -> float:
-    """Return the ℓ2 norm; not by BLAS, whose threads take longer to wake than the sum takes."""
-    return math.sqrt(float(np.add.reduce(x * x)))
 
 
 def reach(

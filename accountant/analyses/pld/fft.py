@@ -72,6 +72,11 @@ def fft_error(size: int) -> float:
     return 8.0 * U * (math.log2(size) + 1.0)
 
 
+def norm(x: FloatArray) -> float:
+    """Return the ℓ2 norm; not by BLAS, whose threads take longer to wake than the sum takes."""
+    return math.sqrt(float(np.add.reduce(x * x)))
+
+
 class Product(NamedTuple):
     """The transform of a composition, and bounds on the errors of its values."""
 
@@ -97,7 +102,7 @@ def product_of(parts: Sequence[Tilted], size: int) -> Product:
         if not heavy < LARGEST:
             raise PrecisionError("the exponential tilt of the losses overflows on this grid")
         # ℓ2 error of the transform, and therefore of each of its values; and one of each
-        error = relative * math.sqrt(size) * float(np.linalg.norm(part.weights)) * (1.0 + 1e-9)
+        error = relative * math.sqrt(size) * norm(part.weights) * (1.0 + 1e-9)
         mass = max(heavy, 1.0) * (1.0 + 1e-12)
         each = min(relative * mass, error)
         growth += part.times * math.log(mass + error)
@@ -111,8 +116,8 @@ def product_of(parts: Sequence[Tilted], size: int) -> Product:
             )
         core.multiply_power(np.fft.rfft(part.weights, size), part.times, values)
     roundings = 1.01 * math.expm1(3.1 * U * (sum(part.times for part in parts) + len(parts)))
-    norm = math.sqrt(2.0) * float(np.linalg.norm(values.view(np.float64)))
-    squared = math.exp(growth) * lipschitz + roundings * norm + math.exp(growth - 89.0) * size
+    whole = math.sqrt(2.0) * norm(values.view(np.float64))
+    squared = math.exp(growth) * lipschitz + roundings * whole + math.exp(growth - 89.0) * size
     uniform = math.exp(most) * (uniform + roundings) + math.exp(growth - 89.0)
     start = sum(part.first * part.times for part in parts)
     return Product(values, start, squared / math.sqrt(size), 1.01 * uniform)
@@ -134,7 +139,7 @@ def compose(parts: Sequence[Tilted], first: int, size: int, outside: float) -> T
 def inverse(product: Product, first: int, size: int, outside: float) -> Total:
     """Return the composed law on ``size`` cyclic knots from ``first``."""
     weights = np.fft.irfft(product.values, size)
-    back = 1.01 * fft_error(size) * float(np.linalg.norm(weights))
+    back = 1.01 * fft_error(size) * norm(weights)
     # position r holds the knots start + r + multiples of size
     weights = np.roll(weights, -((first - product.start) % size))
     error, whole = 1.01 * (product.squared + back), first <= product.start
