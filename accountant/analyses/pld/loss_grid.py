@@ -138,6 +138,19 @@ class GridPart(NamedTuple):
     offset: float | None
     pure: bool  # all finite losses are on that lattice
 
+    def without_rare(self, mass: float) -> GridPart:
+        """Return the part, of ``mass`` in all its releases less at the top of its coarse law."""
+        law = self.law
+        beyond = np.cumsum(np.exp(law.log_mass[::-1]))[::-1]
+        kept = max(int(np.count_nonzero(beyond * self.times > mass)), 1)
+        left = law._replace(
+            loss=law.loss[:kept],
+            log_mass=law.log_mass[:kept],
+            low=law.low[:kept],
+            high=law.high[:kept],
+        )
+        return self._replace(law=left)
+
 
 class GridPlan(NamedTuple):
     """The plan of a composition: saddle point, spacing, and limits on the omitted masses."""

@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 from accountant._basics.files import ModuleLock
 from accountant.analyses.pld.composed_law import ComposedLaw, TooLarge
 from accountant.analyses.pld.loss_grid import (
+    GridPart,
     GridPlan,
     Spacings,
     largest_loss,
@@ -122,6 +123,7 @@ class Aim(NamedTuple):
 
     name: str  # of the answer, "epsilon" or "delta"
     at: float
+    parts: Sequence[GridPart]
     saddle: Saddle
     scale: float  # of the answer, in nats
     wanted: float  # of log δ: what the tolerance on ε means for it
@@ -207,15 +209,17 @@ class UpperEnds:
         if rest < -1e-6 * delta:
             rest = delta  # no upper end is finite; the lower one is as near as finite losses allow
         rest = max(rest, 1e-3 * delta, math.exp(FARTHEST))
-        saddle = saddle_at_delta(self._laws, rest)
+        parts = self._without_rare(rest)
+        laws = [part.law for part in parts]
+        saddle = saddle_at_delta(laws, rest)
         scale = _scale(saddle)
         if saddle.epsilon <= 0.0:
-            saddle = saddle_at_epsilon(self._laws, 0.0)._replace(epsilon=0.0)
+            saddle = saddle_at_epsilon(laws, 0.0)._replace(epsilon=0.0)
             # Far above H(0) a rough grid shows that ε is zero.
             distance = rest / math.exp(max(min(saddle.log_delta, 0.0), FARTHEST)) - 1.0
             scale = max(_scale(saddle), min(distance, 0.01 / self._tolerance) * saddle.spread)
         wanted = self._tolerance * saddle.tilt * scale
-        return Aim("epsilon", delta, saddle, scale, wanted)
+        return Aim("epsilon", delta, parts, saddle, scale, wanted)
 
     def _about_delta(self, epsilon: float) -> Aim:
         saddle = saddle_at_epsilon(self._laws, epsilon)
@@ -225,12 +229,12 @@ class UpperEnds:
         if saddle.epsilon < epsilon - 4.0 / saddle.tilt - 2.0 * saddle.deviation:
             # The finite part is too small to resolve: it is bounded by that at a smaller ε.
             scale = max(_scale(saddle), 1.0 / saddle.tilt)
-            return Aim("delta", epsilon, saddle, scale, math.inf)
+            return Aim("delta", epsilon, self._parts, saddle, scale, math.inf)
         saddle = saddle._replace(epsilon=epsilon)
         # An error of ε times the slope of log δ, or a relative error of δ where that is more.
         scale = max(_scale(saddle), 1.0 / saddle.tilt)
         wanted = min(self._tolerance * saddle.tilt * scale, MOST_NATS)
-        return Aim("delta", epsilon, saddle, scale, wanted)
+        return Aim("delta", epsilon, self._parts, saddle, scale, wanted)
 
     def _upper(self, asked: Aim) -> tuple[float, ComposedLaw]:
         """Return the upper end of an answer, and the law of the last grid.
@@ -261,7 +265,7 @@ class UpperEnds:
                 # Beyond the window there is none but the largest loss, which is seldom near it.
                 near = at if beyond else min(at, one.high)
                 moved, beyond = near == at, True
-                saddle = self._moved(saddle, near)
+                saddle = self._moved(asked.parts, saddle, near)
                 continue
             before, left = left, one.omitted(at)
             no_better = left > 0.5 * before or (left == math.inf and trim < 1.0)
@@ -285,7 +289,7 @@ class UpperEnds:
         """Return the law of the plan, or one that fits into memory and is finer than ``last``."""
         while True:
             try:
-                return ComposedLaw(self._parts, plan, self._memory_cap)
+                return ComposedLaw(asked.parts, plan, self._memory_cap)
             except TooLarge as refusal:
                 plan = plan._replace(spacing=COARSER * plan.spacing)
                 if not plan.spacing < min(last, plan.saddle.deviation):
@@ -302,7 +306,7 @@ class UpperEnds:
         wanted = self._tolerance * saddle.tilt * asked.scale
         saddle = saddle._replace(tilt=min(saddle.tilt, MOST_TILT / spacing))
         fine = math.log(trim * min(LEFT_OUT * wanted, MOST_LEFT_OUT))
-        share = log_share(self._laws, saddle)
+        share = log_share([part.law for part in asked.parts], saddle)
         loss = fine + min(max(share, FAINTEST) + USUAL, 0.0)
         return GridPlan(saddle, spacing, fine + min(saddle.log_delta, 0.0), loss)
 
@@ -313,9 +317,19 @@ class UpperEnds:
         )
         return min(abs(math.expm1(log_finite)) * (1.0 + 1e-12), 1.0)
 
-    def _moved(self, saddle: Saddle, epsilon: float) -> Saddle:
+    def _without_rare(self, delta: float) -> tuple[GridPart, ...]:
+        """Return the parts with losses too rare to matter at ``delta`` left out of the plan.
+
+        They may rule the tilt, though they hardly count: their mass goes to infinite loss.
+        """
+        if self._spacings.pure:
+            return self._parts
+        rare = 0.02 * self._tolerance * delta / len(self._parts)
+        return tuple(part if part.pure else part.without_rare(rare) for part in self._parts)
+
+    def _moved(self, parts: Sequence[GridPart], saddle: Saddle, epsilon: float) -> Saddle:
         """Return the saddle point at ``epsilon``, for the same δ."""
-        found = saddle_at_epsilon(self._laws, epsilon)
+        found = saddle_at_epsilon([part.law for part in parts], epsilon)
         return found._replace(epsilon=epsilon, log_delta=saddle.log_delta)
 
 
