@@ -310,11 +310,11 @@ def _is_pure(pair: DominatingPair, law: CoarseLaw, offset: float, spacing: float
 
 # Share of the tolerance on ε, by the square of the spacing, over tilt and count: the chords of a
 # density take half of the tolerance there (Theorem G8).
-DENSITY = 5.5
+DENSITY = 2.5
 # A grid of few knots is this many times finer: nothing refines the upper end that it gives.
 CLOSER = 3.0
 # Knots up to which they are few: such a grid takes a fraction of a second.
-FEW = 2**20
+FEW = 2**21
 # A coarser tolerance is rough: its grid is not made finer.
 ROUGH = 1e-5
 # Deviations of the total loss that a grid spans, about.
