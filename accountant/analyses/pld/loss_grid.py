@@ -309,7 +309,7 @@ def _is_pure(pair: DominatingPair, law: CoarseLaw, offset: float, spacing: float
 
 
 # Share of the tolerance on ε, by the square of the spacing, over tilt and count: the chords of a
-# density take half of the tolerance there (Theorem G8).
+# density take a quarter of the tolerance there (Theorem G8). Only widths and speed depend on it.
 DENSITY = 2.5
 # A grid of few knots is this many times finer: nothing refines the upper end that it gives.
 CLOSER = 3.0
@@ -337,7 +337,7 @@ class Spacings:
         self._tolerance = tolerance
 
     def needed(self, saddle: Saddle, scale: float) -> float:
-        """Return the spacing at which discretisation takes half of the tolerance (Theorem G8)."""
+        """Return the spacing at which discretisation takes a quarter of the tolerance."""
         allowed = DENSITY * self._tolerance * scale / (saddle.tilt + 1.0)
         # A lattice that is itself the grid has no error, unless it is needlessly fine.
         if self.pure and self.finest and self.finest >= 0.1 * math.sqrt(allowed / self._times):
