@@ -1,4 +1,4 @@
-"""The transforms of all parts of a composition on real orders, for :mod:`smoothed_line`."""
+"""The transforms of all parts at real orders, and bounds on a line's aliases by them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Plant every bug of the registry alone, and see whether the default suite turns red.
 
-    PYTHONPATH=tests python -m support.planted.alone
+    PYTHONPATH=tests python -m support.planted.alone [NAME ...]
 
-Only the test that is beside the bug is run, with the markers of the default suite; it prints a line
+With names, those bugs alone. Only the test that is beside the bug is run, with the markers of the default suite; it prints a line
 a bug that this environment has the packages for, and exits with 1 when fewer than nine in ten are
 noticed.
 """
@@ -40,6 +40,7 @@ def main() -> None:
     """Print what the default suite says of every bug."""
     tests = [(bug.name, f"{SHIPPED}[{bug.check.__name__}]") for bug in BUGS]
     tests += [(bug.name, bug.check) for bug in NAMED if importlib.util.find_spec(bug.needs)]
+    tests = [each for each in tests if len(sys.argv) == 1 or each[0] in sys.argv[1:]]
     noticed = []
     for name, test in tests:
         red = run(name, test).returncode == pytest.ExitCode.TESTS_FAILED
