@@ -2,9 +2,9 @@
 
     PYTHONPATH=tests python -m support.planted.alone [NAME ...]
 
-With names, those bugs alone. Only the test that is beside the bug is run, with the markers of the default suite; it prints a line
-a bug that this environment has the packages for, and exits with 1 when fewer than nine in ten are
-noticed.
+With names, those bugs only. Only the test that is beside a bug is run, with the markers of the
+default suite; it prints a line a bug that this environment has the packages for, and exits with 1
+when fewer than nine in ten are noticed.
 """
 
 import importlib.util
