@@ -16,7 +16,7 @@ from support.native import build, core_files
 
 DRIVER = """
 #include <stdlib.h>
-#include "exchange_path.h"
+#include "exchange_law.h"
 
 /* out: mean; V, its error, decay */
 int driver(double mu, double q, double c, double y, double *out) {

@@ -6,7 +6,6 @@
 #include "chernoff.h"
 #include "contour.h"
 #include "exchange_law.h"
-#include "exchange_path.h"
 #include "loss.h"
 #include "order.h"
 #include "rounding.h"

@@ -4,10 +4,30 @@
 
 #include <math.h>
 
-#include "invert.h"
+#include "bounds.h"
 #include "order.h"
 #include "tail_event.h"
 #include "characteristic_sum.h"
+
+/* From delta(epsilon) with a bracket to epsilon(delta) with a bracket: invert.c. */
+typedef struct {
+    double value;       /* plain estimate of delta(epsilon) */
+    double slope;       /* its derivative in epsilon */
+    acct_bounds bounds; /* lower <= delta(epsilon) <= upper, in [0, 1] */
+} acct_profile_point;
+
+typedef void (*acct_profile_fn)(const void *par, double epsilon, acct_profile_point *point);
+
+/* Newton on log delta from `start`; it uses estimates only, and its result is not certified */
+double acct_invert_estimate(acct_profile_fn profile, const void *par, double start, double delta);
+
+/* sets  *out such that delta(out->lower) > delta or out->lower = 0, and delta(out->upper) <= delta
+ *       or out->upper = inf: each end was evaluated and passed */
+void acct_invert(acct_profile_fn profile, const void *par, double start, double delta, acct_bounds *out);
+
+/* the second half: certifies both ends around an estimate of epsilon(delta) */
+void acct_invert_certify(acct_profile_fn profile, const void *par, double estimate, double delta,
+                         acct_bounds *out);
 
 #define ACCT_MAX_POINTS 8232 /* no multiple of a page, as ACCT_MAX_NODES */
 #define ACCT_MIXTURE_POINTS 40008 /* the same for random shifts, whose losses have long tails */
@@ -75,7 +95,7 @@ double acct_contour_aliases(acct_contour *contour, acct_tilted_law *law, double 
 /* largest double with 24 significant bits not above x, so that small multiples are exact */
 double acct_short_step(double x);
 
-/* the same as an acct_profile_fn (invert.h); `contour` is an acct_contour */
+/* the same as an acct_profile_fn; `contour` is an acct_contour */
 void acct_contour_at(const void *contour, double epsilon, acct_profile_point *point);
 
 /* sets *out to the bracket at epsilon, rounded outward (Theorem 5); epsilon < 0 for a rare-event contour

@@ -1,4 +1,4 @@
-#include "exchange_path.h"
+#include "exchange_law.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "invert.h"
+#include "contour.h"
 #include "order.h"
 #include "rounding.h"
 

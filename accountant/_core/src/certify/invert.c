@@ -1,4 +1,4 @@
-#include "invert.h"
+#include "contour.h"
 
 #include <math.h>
 
