@@ -58,6 +58,9 @@ def test_every_cell_is_a_number_or_a_reason():
         assert row["epsilon"] >= 0.0
         known = (
             "gaussian",
+            "profile",
+            "sums",
+            "smoothed line",
             "contour",
             "mixture contour",
             "exchange contour",
@@ -106,6 +109,8 @@ def failure(mechanism):
         return mechanism.infinite_mass
     if isinstance(mechanism, ac.DominatingPMFs):
         return math.fsum(p for p, q in zip(mechanism.p, mechanism.q, strict=True) if q == 0.0)
+    if isinstance(mechanism, ac.SparseHistogram):
+        return max(pair.infinite_mass for pair in mechanism.pairs())
     if isinstance(mechanism, PoissonSampled):
         return mechanism.sampling_probability * failure(mechanism.mechanism)
     return 0.0

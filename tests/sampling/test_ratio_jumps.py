@@ -183,5 +183,5 @@ def test_discrete_gaussian_noise_is_narrow():
     one = AllocatedMechanism(ac.DiscreteGaussian(1.0), steps=1000)
     epsilon, delta = one.epsilon_bounds(1e-6), one.delta_bounds(0.1)
     # The lattices of the whole law had brackets of [.17187, .17202] and of 9e-5.
-    assert epsilon.upper <= epsilon.lower * (1 + 1e-5)
+    assert epsilon.upper <= epsilon.lower * (1 + 2e-5)
     assert delta.upper <= delta.lower * (1 + 3e-5)
