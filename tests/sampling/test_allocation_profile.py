@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from flint import arb
+from flint import arb, ctx
 
 import accountant as ac
 from accountant import sampling
@@ -180,6 +180,7 @@ def test_bent_paths_enclose_many_digits(noise, steps, kappa, digits):
 
 @pytest.mark.long
 def test_the_stored_digits_of_few_steps():
+    ctx.prec = 200
     noise, steps, epsilon, digits = FEW[0][:4]
     kappa = arb(epsilon).exp() - 1
     # With a fineness of 8 in place of 5 the twentieth digit is another.

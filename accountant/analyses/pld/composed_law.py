@@ -44,6 +44,8 @@ MOST_NATS_A_KNOT = 64.0
 GENTLER = (1.0, 1 / 8, 1 / 64, 1 / 512)
 # Chernoff bounds are moved up by this share, far above their round-off.
 CHERNOFF_MARGIN = 1e-6
+# The relative distance at which a search for an ε ends, at most, wherever it began.
+NEAR = 1e-9
 # The tilt of a mass is a factor of at most e^STEEP in one step, and of e^BEYOND more in a second;
 # a larger factor belongs to a mass below the doubles, and counts as infinite.
 STEEP = 700.0
@@ -304,7 +306,7 @@ class ComposedLaw:
         if not farthest > 0.0:
             return max(self._top, 0.0)
         guess = min(max(self._saddle.epsilon, resolution), farthest)
-        close = max(resolution / guess, 8.0 * U)
+        close = min(max(resolution / guess, 8.0 * U), NEAR)  # the answer may be far above
         found = above_crossing(self.delta_upper, delta, guess, farthest, close=close)
         return self._top if found is None else found
 
@@ -319,7 +321,7 @@ class ComposedLaw:
             bad, good, step = good, max(good - step, LEAST_EPSILON), 4.0 * step
         if not LEAST_EPSILON <= good < bad or not self.delta_lower(good) > delta:
             return 0.0
-        close = max(resolution / good, 8.0 * U)
+        close = min(max(resolution / good, 8.0 * U), NEAR)
         middle = 0.5 * (good + bad)
         found = below_crossing(self.delta_lower, delta, middle, bad, nearest=good, close=close)
         return max(found, good)

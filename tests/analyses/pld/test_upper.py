@@ -6,6 +6,7 @@ import pytest
 from flint import arb, ctx
 
 import accountant as ac
+from accountant.analyses.pld.upper import UpperEnds
 
 SCALES = {
     (5, 2): (1.6213792074223445, [5.957388791102849]),
@@ -68,3 +69,14 @@ def test_random_places_below_a_heavy_largest_loss(seed):
     scale = 10.0 ** rng.uniform(-0.5, 0.8)
     share = 1.0 - 10.0 ** rng.uniform(-6.0, -0.3)
     check(count, distance, scale, share * count * distance / scale)
+
+
+def test_an_upper_end_does_not_depend_on_questions_about_small_losses_before_it():
+    """A law that was planned for ε = 0 answers for a δ whose ε is far above."""
+    parts = ((ac.PureDP(0.1).pairs()[0], 3),)
+    ends = UpperEnds(parts)
+    known = UpperEnds(parts).epsilon_upper(1e-5)
+    ends.epsilon_upper(1e-5)
+    for epsilon in (0.0, 0.1, 0.2):
+        ends.delta_upper(epsilon)
+    assert ends.epsilon_upper(1e-5 * (1.0 - 1e-9)) <= known * (1.0 + 1e-6)
