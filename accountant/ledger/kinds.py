@@ -148,14 +148,18 @@ def _capacities(
 def _alone(kind: Mechanism, epsilon: float, delta: float) -> int:
     """Return about how many releases of a kind would fill a budget of nothing else.
 
-    One release is composed; more are estimated, as the number only chooses the packets.
+    One release is composed; more are estimated, as the number only chooses the packets. Those of
+    Gaussian noise are counted: that takes no time, and rare ones spread too far for the estimate.
     """
-    if not FixedMeter(epsilon, delta).fits_once(kind):
+    meter = FixedMeter(epsilon, delta)
+    if not meter.fits(kind, 1):
         raise DomainError(
             f"every kind of a budget must fit it once; {kind!r:.80} exceeds (epsilon, delta) ="
             f" ({epsilon!r}, {delta!r})"
         )
     pairs = dict.fromkeys(_pair(kind, direction) for direction in (0, -1))
+    if all(pair.gaussian_part is not None for pair in pairs):
+        return meter.affordable(kind)
     laws = [coarse_law(pair, 1) for pair in pairs]
 
     def fits(count: int) -> bool:
@@ -264,9 +268,9 @@ class FixedMeter(Meter):
         self._known = mechanism, ahead if self._surely_fits([(mechanism, ahead)]) else count
         return True
 
-    def fits_once(self, mechanism: Mechanism) -> bool:
-        """Tell whether one release is admitted; no if it cannot be computed."""
-        return self._surely_fits([(mechanism, 1)])
+    def fits(self, mechanism: Mechanism, count: int) -> bool:
+        """Tell whether releases are admitted; no if it cannot be computed."""
+        return self._surely_fits([(mechanism, count)])
 
     def add(self, charges: Sequence[tuple[Mechanism, int]]) -> None:
         """Add charges, without asking."""
