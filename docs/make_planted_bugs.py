@@ -22,7 +22,7 @@ test of the faulty module red, each in a process of its own.
 """
 TAIL = """
 `python docs/make_planted_bugs.py --all` prints every mistake and what notices it. `python -m
-support.planted.alone`, with `PYTHONPATH=tests`, plants each bug alone and lists those that the
+support.planted.alone [NAME]`, with `PYTHONPATH=tests`, plants each bug alone and lists those that the
 default suite notices. Without an option the script writes this page, and a test compares the two.
 """
 ELSEWHERE = {
