@@ -22,8 +22,8 @@ test of the faulty module red, each in a process of its own.
 """
 TAIL = """
 `python docs/make_planted_bugs.py --all` prints every mistake and what notices it. `python -m
-support.planted.alone [NAME]`, with `PYTHONPATH=tests`, plants each bug alone and lists those that the
-default suite notices. Without an option the script writes this page, and a test compares the two.
+support.planted.alone [NAME]`, with `PYTHONPATH=tests`, plants each bug alone and lists those that
+the default suite notices. Without an option the script writes this page; a test compares the two.
 """
 ELSEWHERE = {
     "the log-determinant with the data norm in place of its square": (
