@@ -125,5 +125,5 @@ def test_rare_responses_are_bracketed_beside_gaussian_noise(rate):
         assert any(not end < arb(1e-7) for end in low)
         assert all(not arb(again.upper) < end for end in high)
         assert any(not arb(again.lower) > end for end in high)
-    assert found.upper - found.lower <= 3e-5 * found.upper
-    assert again.upper - again.lower <= 4e-4 * again.upper
+    assert found.upper - found.lower <= 3e-6 * found.upper
+    assert again.upper - again.lower <= 3e-5 * again.upper
