@@ -2,12 +2,11 @@
  * Usage: arrays CALLS SEED */
 #include <string.h>
 
-#include "chacha.h"
 #include "grid.h"
-#include "discrete_gaussian.h"
 #include "drive.h"
-#include "rounded_normal.h"
-#include "rownorms.h"
+#include "game.h"
+#include "noise.h"
+#include "rows.h"
 
 static size_t length(void) {
     static const size_t corners[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 63, 64, 65, 255, 256, 257};
@@ -119,11 +118,9 @@ static void rows(void) {
     const size_t n = 1 + below(9), a_columns = below(40), g_columns = below(40);
     double *a = doubles(n * a_columns), *g = doubles(n * g_columns), *norms = doubles(n), *factors = doubles(n);
     float *a32 = exactly(n * a_columns, sizeof *a32), *g32 = exactly(n * g_columns, sizeof *g32);
-    double *total = doubles(n * a_columns);
     for (size_t i = 0; i < n * a_columns; i++) {
         a[i] = chance(200) ? any_double() : unit() - 0.5;
         a32[i] = (float)(unit() - 0.5);
-        total[i] = 0.0;
     }
     for (size_t i = 0; i < n * g_columns; i++) {
         g[i] = chance(200) ? any_double() : unit() - 0.5;
@@ -137,24 +134,43 @@ static void rows(void) {
     acct_row_norms_f64(a, r, ac, limit, norms);
     acct_row_norms_f32(g32, r, gc, limit, norms);
     for (size_t i = 0; i < n; i++) REQUIRE(norms[i] >= 0.0, "squared norm %a", norms[i]);
-    const double norm = log_uniform(1e-6, 1e6);
-    acct_clip_factors(norms, r, (ptrdiff_t)below(n + 1), norm, chance(2) ? -1.0 : 0.01, factors);
-    for (size_t i = 0; i < n; i++)
-        REQUIRE(factors[i] >= 0.0 && factors[i] * sqrt(fmin(norms[i], 1e300)) <= norm * (1.0 + 1e-12), "factor %a of norm^2 %a", factors[i], norms[i]);
-    acct_zero_rows_f64(a, factors, r, ac);
-    acct_zero_rows_f32(a32, factors, r, ac);
+    const double norm = log_uniform(1e-6, 1e6); /* a row whose norm is infinite is dropped */
+    for (size_t i = 0; i < n; i++) factors[i] = isfinite(norms[i]) ? fmin(1.0, norm / sqrt(norms[i] + 1e-12)) : 0.0;
     acct_scale_rows_f64(g, factors, r, gc);
     acct_scale_rows_f32(g32, factors, r, gc);
     for (size_t i = 0; i < n * g_columns; i++) REQUIRE(isfinite(g[i]) && isfinite((double)g32[i]), "a clipped row holds %a", g[i]);
-    acct_accumulate_f64(a, (ptrdiff_t)(n * a_columns), total);
-    acct_accumulate_f32(a32, (ptrdiff_t)(n * a_columns), total);
-    free(a), free(g), free(norms), free(factors), free(a32), free(g32), free(total);
+    free(a), free(g), free(norms), free(factors), free(a32), free(g32);
+}
+
+static void game(void) {
+    const ptrdiff_t laws = 1 + (ptrdiff_t)below(3), stride = (ptrdiff_t)1 << below(4), cells = 1 + (ptrdiff_t)below(70);
+    const ptrdiff_t above = 1 + (ptrdiff_t)below(9), low = 1 + (ptrdiff_t)below((uint32_t)above), size = cells * stride + 1;
+    const ptrdiff_t near = 1 + (ptrdiff_t)below(6), width = low + above + 1, losses = above * stride + 1;
+    const double spacing = log_uniform(1e-6, 0.5);
+    double *near_mass = doubles((size_t)(laws * near)), *far_mass = doubles((size_t)(laws * width));
+    double *infinite = doubles((size_t)laws), *share = doubles((size_t)stride), *values = doubles((size_t)size);
+    double *decay = doubles((size_t)losses), *gain = doubles((size_t)losses);
+    ptrdiff_t *places = exactly((size_t)near, sizeof *places);
+    for (ptrdiff_t k = 0; k < near; k++) places[k] = (ptrdiff_t)below((uint32_t)(2 * stride - 1)) - stride + 1;
+    for (ptrdiff_t j = 0; j < laws; j++) {
+        infinite[j] = 0.01 * unit();
+        for (ptrdiff_t k = 0; k < near; k++) near_mass[j * near + k] = 0.5 * unit() / (double)near;
+        for (ptrdiff_t k = 0; k < width; k++) far_mass[j * width + k] = chance(4) ? 0.0 : 0.49 * unit() / (double)width;
+    }
+    for (ptrdiff_t k = 0; k < stride; k++) share[k] = expm1((double)k * spacing) / expm1((double)stride * spacing);
+    for (ptrdiff_t k = 0; k < losses; k++) decay[k] = exp(-(double)k * spacing), gain[k] = -expm1(-(double)k * spacing);
+    for (ptrdiff_t k = 0; k < size; k++) values[k] = k ? values[k - 1] * unit() : unit();
+    const acct_game all = {laws, near, stride, low, above, places, near_mass, far_mass, share, decay, gain, infinite};
+    double *work = doubles((size_t)acct_game_work(&all, size));
+    acct_game_play(&all, size, values, 1 + (ptrdiff_t)below(4), work);
+    for (ptrdiff_t k = 0; k < size; k++) REQUIRE(values[k] >= 0.0 && values[k] <= 1.0, "game: %a", values[k]);
+    free(near_mass), free(far_mass), free(infinite), free(share), free(values), free(decay), free(gain), free(places), free(work);
 }
 
 int main(int argc, char **argv) {
     const long calls = argc > 1 ? atol(argv[1]) : 100;
     state = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    for (long i = 0; i < calls; i++) convolution(), laws(), spectrum(), randomness(), rows();
+    for (long i = 0; i < calls; i++) convolution(), laws(), spectrum(), randomness(), rows(), game();
     printf("arrays: %ld rounds\n", calls);
     return 0;
 }
