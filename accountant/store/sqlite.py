@@ -247,7 +247,8 @@ class SQLite(Database):
                     f"{name} was made by another user; remove it when no client is running"
                 )
             if not owners or log.st_uid == os.geteuid():
-                with contextlib.suppress(PermissionError):
+                # It may be gone: the last to close removes the logs.
+                with contextlib.suppress(PermissionError, FileNotFoundError):
                     files.keep_mode(name, of)
 
     def _there(self) -> list[object]:
