@@ -13,6 +13,7 @@ whose masses under P and Q have a ratio e^{kD}: less than the outcome itself rev
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -78,29 +79,31 @@ class LatticeLaw(NamedTuple):
 
 
 class Options(NamedTuple):
-    """Calls and puts on dP/dQ at the knots, and a relative error of the masses behind them."""
+    """Options on dP/dQ at the knots: calls from loss 0 on, E(dP/dQ - K)⁺, and puts below.
 
-    calls: FloatArray
-    puts: FloatArray
+    ``error`` is a relative error of the masses behind them.
+    """
+
+    values: FloatArray
     error: float
 
 
 def smaller(one: Options, other: Options) -> Options:
     """Return the smaller options, which bound a profile that is below both."""
-    return Options(
-        np.minimum(one.calls, other.calls),
-        np.minimum(one.puts, other.puts),
-        max(one.error, other.error),
-    )
+    return Options(np.minimum(one.values, other.values), max(one.error, other.error))
 
 
-def law_above(options: list[Options], lattice: Lattice) -> LatticeLaw:
-    """Return the law whose options are the chords between the largest of those given."""
+def larger(options: Sequence[Options]) -> Options:
+    """Return the larger options, which bound every profile that is below one of them."""
+    values = np.max([each.values for each in options], axis=0)
+    return Options(values, max(each.error for each in options))
+
+
+def law_above(options: Options, lattice: Lattice) -> LatticeLaw:
+    """Return the law whose options are the chords between those given."""
     places = lattice.places()
-    calls = np.max([each.calls for each in options], axis=0)
-    puts = np.max([each.puts for each in options], axis=0)
     # Places between knots are of no interest.
-    values = np.repeat(np.where(places < 0, puts, calls), 2)[:-1]
+    values = np.repeat(options.values, 2)[:-1]
     law = chord_law(Table(lattice.spacing, np.repeat(2 * places, 2)[:-1], values, values))
     some = law.values > 0.0
     knots = np.exp(lattice.losses())
@@ -108,12 +111,10 @@ def law_above(options: list[Options], lattice: Lattice) -> LatticeLaw:
     masses[np.searchsorted(knots, law.values[some] * (1.0 - 1e-12))] = (law.masses * law.values)[
         some
     ]
-    error = max(each.error for each in options)
     lost = float(law.masses[~some].sum())
     # P <= (1+e)P' and Q >= (1-e)Q' move the loss by 2e, too.
-    return LatticeLaw(
-        masses, law.escaped, lost, law.mass_error + error, law.value_error + 2.0 * error
-    )
+    errors = law.mass_error + options.error, law.value_error + 2.0 * options.error
+    return LatticeLaw(masses, law.escaped, lost, *errors)
 
 
 def mirrored(law: LatticeLaw, lattice: Lattice) -> LatticeLaw:
@@ -126,35 +127,34 @@ def mirrored(law: LatticeLaw, lattice: Lattice) -> LatticeLaw:
 
 
 @lru_cache(maxsize=8)
-def _cells_of(lattice: Lattice) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
-    """Return the losses, the likelihood ratios, and the last knot at or below every place."""
+def _cells_of(lattice: Lattice) -> tuple[FloatArray, FloatArray, FloatArray, NDArray[np.int64]]:
+    """Return losses, likelihood ratios, 1 - e^{-width}, and the last knot at or below a place."""
     places, losses = lattice.places(), lattice.losses()
-    fine = np.arange(places[0], places[-1])
-    return losses, np.exp(losses), np.searchsorted(places, fine, side="right") - 1
+    last = np.searchsorted(places, np.arange(places[0], places[-1]), side="right") - 1
+    return losses, np.exp(losses), -np.expm1(-np.diff(losses)), last
 
 
 def options_of(cells: Cells, lattice: Lattice) -> Options:
     """Return the options of a lattice law above that of the cells."""
-    losses, knots, last = _cells_of(lattice)
+    losses, knots, widths, last = _cells_of(lattice)
     loss, mass = _ends(cells)
     # On the safe side of the rounding of the loss.
     at = loss + 4.0 * U * (1.0 + np.abs(loss))
     fine = np.floor(np.clip(at / lattice.spacing, -0.5 * last.size, 0.5 * last.size - 1.0))
     place = last[(fine + 0.5 * last.size).astype(np.int64)]
-    below, width = losses[place], np.diff(losses)[place]
-    share = np.expm1(np.minimum(below - at, 0.0)) / np.expm1(-width)
-    share = np.minimum(share + _SLACK, 1.0)
+    share = np.minimum(_SLACK - np.expm1(np.minimum(losses[place] - at, 0.0)) / widths[place], 1.0)
     mass[at > losses[-1]] = 0.0
     p = np.bincount(place, mass * (1.0 - share), losses.size)
     p[1:] += np.bincount(place, mass * share, losses.size - 1)
     q = p / knots
     infinite = max(1.0 - float(p.sum()), 0.0) + _TINY
     zero = max(1.0 - float(q.sum()), 0.0) + _TINY
-    widths = knots[:-1] * np.expm1(np.diff(losses))
-    tail = np.cumsum(q[::-1])[::-1]
-    call = infinite + np.append(np.cumsum((tail[1:] * widths)[::-1])[::-1], 0.0)
-    put = zero * knots[0] + np.append(0.0, np.cumsum((zero + np.cumsum(q)[:-1]) * widths))
-    return Options(call, put, cells.error + 8.0 * cells.p.size * U)
+    rises, middle = knots[1:] * widths, losses.size // 2
+    tail = np.cumsum(q[:middle:-1]) * rises[: middle - 1 : -1]
+    call = infinite + np.append(np.cumsum(tail)[::-1], 0.0)
+    head = (zero + np.cumsum(q[: middle - 1])) * rises[: middle - 1]
+    put = zero * knots[0] + np.append(0.0, np.cumsum(head))
+    return Options(np.append(put, call), cells.error + 8.0 * cells.p.size * U)
 
 
 def _ends(cells: Cells) -> tuple[FloatArray, FloatArray]:

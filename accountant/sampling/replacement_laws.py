@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +28,7 @@ from accountant.sampling.lattice_envelope import (
     Lattice,
     LatticeLaw,
     Options,
+    larger,
     law_above,
     mirrored,
     options_of,
@@ -173,10 +174,10 @@ def laws_above(draws: Draws, lattice: Lattice, *, fine: bool = False) -> tuple[L
         return smaller(largest, options_of(outcomes, lattice))
 
     corners = zip(bands(cut.ends, cut.edges), cut.fine, strict=True)
-    known = [[options(corner, growth) for corner in band] for band, growth in corners]
-    found = [law_above(band, lattice) for band in known]
+    known = [larger([options(corner, growth) for corner in band]) for band, growth in corners]
+    found = [law_above(each, lattice) for each in known]
     for first, last in pairwise(cut.mirrored):
-        found.append(mirrored(law_above([*chain(*known[first:last])], lattice), lattice))
+        found.append(mirrored(law_above(larger(known[first:last]), lattice), lattice))
     return tuple(
         law._replace(
             infinite=law.infinite + draws.remainder * (1.0 + 1e-9),
@@ -335,11 +336,8 @@ def _log_mixture(q: float, x: FloatArray, y: FloatArray, along: float, across: f
 def _sum(parts: list[Options], weights: tuple[float, ...]) -> Options:
     """Return the options when it is told which part it is."""
     shares = np.array(weights)
-    return Options(
-        shares @ np.stack([part.calls for part in parts]),
-        shares @ np.stack([part.puts for part in parts]),
-        max(part.error for part in parts) + 16.0 * U,
-    )
+    values = shares @ np.stack([part.values for part in parts])
+    return Options(values, max(part.error for part in parts) + 16.0 * U)
 
 
 class _Side(NamedTuple):
