@@ -191,7 +191,9 @@ class _Line:
         That is twice the error of all losses away, so that it is valid beside a knot as at it.
         """
         next_knot = 2 + math.floor(2.0 * (self._doubt - self._start) / self._spacing)
-        inside = np.append(self.value / self.weight, [0.0, 0.0])[next_knot:][: losses.size]
+        inside = np.zeros(losses.size)
+        values = (self.value / self.weight)[next_knot:][: losses.size]
+        inside[: values.size] = values
         gain = -np.expm1(self._start - losses)
         return np.asarray(gain + (1.0 - gain) * inside[::-1])
 

@@ -34,7 +34,7 @@ _UNITS = (0.1, 3.0)
 # Multiplications per law that are worth a game.
 _WORK = 4e8
 # The same where noise is large and steps are many: the choices differ by little.
-_MORE_WORK = 1.6e9
+_MORE_WORK = 3.2e9
 # The most knots of a window.
 _MOST_SIZE = 2000
 # Places between two knots: the losses of a step without the record need them.

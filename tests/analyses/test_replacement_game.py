@@ -80,6 +80,14 @@ def test_two_steps_are_below_their_exact_sum(q, shift, epsilon):
     assert found.epsilon_of(truth) <= epsilon < found.epsilon_of(0.9 * truth) + 0.1
 
 
+@pytest.mark.parametrize("share", [0.1, 0.8, 3.0, 1e4])
+def test_an_error_of_losses_beyond_the_spacing_lowers_what_is_reached(share):
+    law, offset = law_below((0.95, 0.05), 2.0, 0.0, 0.005, 1200)
+    found = reach(law._replace(loss_error=share * 0.005), (0.005, offset), 2, 1.0)
+    truth = reach(law, (0.005, offset), 2, 1.0)
+    assert 0.0 <= found.at(0.7) <= truth.at(0.7)
+
+
 @pytest.mark.long
 def test_many_steps_reach_more_than_standing_out_always_and_less_than_the_game():
     sampler = FixedSizeSampler(dataset_size=10_000, batch_size=100, steps=1000)
