@@ -281,16 +281,15 @@ def _same(found: dict[str, Any], wanted: dict[str, Any], name: str) -> bool:
 
 def _charged(entries: list[Any], plan: Plan, step: int) -> int:
     """Return the steps that were charged: at least those made, and of this kind alone."""
-    own = own_entry(plan)
-    charged = 0
-    for entry in entries:
-        count = entry.get("steps") if isinstance(entry, dict) else None
-        if type(count) is not int or entry != own | {"steps": count} or count < 0 or charged:
-            raise CheckpointError("ledger must hold the steps of this run, once")
-        charged = count
+    charged = entries[0].get("steps") if entries and isinstance(entries[0], dict) else None
+    whole = type(charged) is int and charged >= 0
+    _need(
+        whole and entries == [own_entry(plan) | {"steps": charged}],
+        "ledger must hold the steps of this run, once",
+    )
     made = plan.charges(step)
     _need(charged >= made, f"ledger must hold the {step} steps made; it has {charged}")
-    return charged
+    return int(charged)
 
 
 def _clipping(state: dict[str, Any], rule: Clipping) -> Clipping:
@@ -298,7 +297,6 @@ def _clipping(state: dict[str, Any], rule: Clipping) -> Clipping:
     mine = rule.describe()
     for name in {**mine, **state}:
         value = state.get(name)
-        value = tuple(value) if isinstance(value, list) else value
         if name == "clipping_norm" and isinstance(rule, AdaptiveQuantile):
             positive = isinstance(value, (int, float)) and value > 0.0
             _need(positive, f"clipping.{name} must be a number > 0")

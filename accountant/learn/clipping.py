@@ -90,9 +90,7 @@ class Clipping(ABC):
 
     def restored(self, state: Mapping[str, Any]) -> Clipping:
         """Return this rule with another state."""
-        return replace(
-            self, **{k: tuple(v) if isinstance(v, list) else v for k, v in state.items()}
-        )
+        return replace(self, **state)
 
 
 @dataclass(frozen=True)
@@ -149,30 +147,17 @@ class PerLayer(Clipping):
     Parameters
     ----------
     clipping_norm : float
-        The sensitivity: the root of the sum of the squared norms.
-    weights : tuple of float, optional
-        Relative norms of the groups; equal when left out.
+        The sensitivity: the root of the sum of the squared norms, which are equal.
     """
 
     clipping_norm: float
-    weights: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         checks.real(CLIPPING_NORM, self.clipping_norm)
-        if self.weights is not None and not all(0 < w < math.inf for w in self.weights):
-            raise DomainError(f"weights must be finite and > 0; got {self.weights!r}")
 
     def rule(self, groups: int) -> Rule:
         """Return one norm for each group."""
-        weights = self.weights if self.weights is not None else (1.0,) * groups
-        if len(weights) != groups:
-            raise DomainError(
-                f"weights must have one entry for each of the model's {groups} groups;"
-                f" got {len(weights)}"
-            )
-        total = math.sqrt(math.fsum(w * w for w in weights))
-        norms = tuple(self.clipping_norm * w / total for w in weights)
-        return Rule(norms)
+        return Rule((self.clipping_norm / math.sqrt(groups),) * groups)
 
 
 @dataclass(frozen=True)

@@ -204,12 +204,11 @@ def test_the_curve_sees_more_than_epsilon():
 def test_counting():
     scores = np.array([5.0, -3.0, 0.1, 4.0, -9.0])
     coins = np.array([True, False, True, False, True])
-    assert count_guesses(scores, coins, 2) == Guesses(5, 2, 1)
-    assert count_guesses(scores, coins, 5) == Guesses(5, 5, 3)
+    assert count_guesses(scores, coins, 2) == Guesses(5, 2, 1, "both")
+    assert count_guesses(scores, coins, 5) == Guesses(5, 5, 3, "both")
     for direction, wrong in {"higher": 0, "lower": 2, "both": 2}.items():
         found = count_guesses([1.0, 2.0], [True, False], 2, direction=direction)
-        assert found == (2, 2, wrong)
-        assert found.direction == direction
+        assert found == (2, 2, wrong, direction)
     for bad in (
         {"made": 6},
         {"made": 0},

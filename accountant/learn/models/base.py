@@ -19,7 +19,7 @@ from accountant._basics.arrays import Array, FloatArray
 from accountant._core import training
 from accountant.errors import DomainError
 from accountant.learn.clipping import UNCLIPPED, ClippingLike, Rule, as_clipping
-from accountant.learn.validation import as_examples, features, row_indices, silence
+from accountant.learn.validation import as_examples, features, silence
 
 # Every forward or backward pass has this many rows, padded with zeros. The layers' products are
 # computed row by row; what a model of the user's own, or an elementwise function of a library,
@@ -140,9 +140,7 @@ class Model(ABC):
             for x, targets, filled in blocks(X, y, rows):
                 self.add_block(x, targets, filled, rule, totals)
 
-    def clipped_gradient_sum(
-        self, X: object, y: object, clipping_norm: ClippingLike, *, rows: object = None
-    ) -> FloatArray:
+    def clipped_gradient_sum(self, X: object, y: object, clipping_norm: ClippingLike) -> FloatArray:
         """Return the sum over records of clipped gradients of their losses.
 
         Parameters
@@ -151,8 +149,6 @@ class Model(ABC):
             Features of shape (n, d) and n targets.
         clipping_norm : float or Clipping
             The bound C on each record's gradient, in Euclidean norm; ``inf`` does not clip.
-        rows : array_like of int, optional
-            The records to add up; all when left out.
 
         Returns
         -------
@@ -167,8 +163,7 @@ class Model(ABC):
         data, targets = self.check(X, y)
         totals = Totals(np.zeros(self.size))
         rule = as_clipping(clipping_norm).rule(len(self.groups))
-        chosen = None if rows is None else row_indices(rows, len(data))
-        self.add_rows(data, targets, chosen, rule, totals)
+        self.add_rows(data, targets, None, rule, totals)
         return totals.gradient
 
     def gradient_sum(self, X: object, y: object) -> FloatArray:

@@ -71,7 +71,6 @@ def report_noisy_max(
     noise: str = "gumbel",
     sensitivity: float = 1.0,
     monotonic: bool = False,
-    l2_sensitivity: float | None = None,
     relation: NeighbouringRelation = ADD_OR_REMOVE,
     rng: Generator = None,
 ) -> Selection:
@@ -87,11 +86,10 @@ def report_noisy_max(
         Gumbel noise is the exponential mechanism, exponential noise permute-and-flip: they are
         drawn as such.
     sensitivity : float
-        How far adding or removing one record moves a score, > 0.
+        How far adding or removing one record moves a score, > 0: the vector of k scores by √k
+        times that.
     monotonic : bool
         Whether adding a record moves all scores in one direction.
-    l2_sensitivity : float, optional
-        For Gaussian noise: how far a record moves the vector of scores, √k·sensitivity by default.
     relation : NeighbouringRelation
         Replacing a record moves scores twice as far.
     rng : SecureGenerator, int or None
@@ -114,8 +112,7 @@ def report_noisy_max(
     checks.choice("noise", noise, NOISE)
     generator = generator_of(rng)
     if noise == "gaussian":
-        norm = up(math.sqrt(values.size) * unit, 4.0) if l2_sensitivity is None else l2_sensitivity
-        norm = checks.number(UNIT.renamed("l2_sensitivity"), norm)
+        norm = checks.number(UNIT, up(math.sqrt(values.size) * unit, 4.0))
         grid = Grid.at_most(b * 2.0**-30)
         # Rounding either data set's scores moves the vector by at most half a step a coordinate.
         factor = 2.0 if relation is NeighbouringRelation.REPLACE_ONE else 1.0
@@ -124,8 +121,6 @@ def report_noisy_max(
         noisy = grid.release_gaussian(np.clip(values, -limit, limit), b, generator)
         whole = Gaussian(b, sensitivity=norm, relation=relation)
         return _chosen(int(np.argmax(noisy)), whole, generator)
-    if l2_sensitivity is not None:
-        raise DomainError(f"l2_sensitivity is for Gaussian noise; got it with noise={noise!r}")
     mechanism = ReportNoisyMax(
         b, cast("Noise", noise), sensitivity=unit, monotonic=monotonic, relation=relation
     )

@@ -177,20 +177,6 @@ def test_infinite_clipping_is_no_clipping():
     assert np.array_equal(model.clipped_gradient_sum(X, y, math.inf), model.gradient_sum(X, y))
 
 
-def test_rows_select():
-    rng = np.random.default_rng(1)
-    model = SoftmaxRegression(7, 3)
-    X, y = rng.normal(size=(500, 7)), rng.integers(3, size=500)
-    rows = np.array([3, 400, 77])
-    assert np.array_equal(
-        model.clipped_gradient_sum(X, y, 0.5, rows=rows),
-        model.clipped_gradient_sum(X[rows], y[rows], 0.5),
-    )
-    assert not model.clipped_gradient_sum(X, y, 0.5, rows=[]).any()
-    with pytest.raises(DomainError):
-        model.clipped_gradient_sum(X, y, 0.5, rows=[500])
-
-
 def test_a_users_model_needs_only_gradients():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(300, 4)), rng.normal(size=300)

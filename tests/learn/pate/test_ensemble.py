@@ -18,9 +18,3 @@ def test_every_record_draws_its_shard_by_itself():
     for one, more in ((0, 1), (7, 8), (60, 61)):
         first = assign_shards(more, 5, rng=1)
         assert np.array_equal(assign_shards(one, 5, rng=1), first[:one])
-
-
-def test_balanced_shards_have_one_size_and_random_members():
-    drawn = np.array([assign_shards(60, 4, balanced=True) for _ in range(400)])
-    assert all(np.bincount(row, minlength=4).tolist() == [15] * 4 for row in drawn)
-    assert abs((drawn[:, 0] == 0).mean() - 0.25) < 5.0 * np.sqrt(0.25 * 0.75 / 400)

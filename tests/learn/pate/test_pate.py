@@ -11,7 +11,7 @@ from scipy import stats
 
 import accountant as ac
 from accountant import NeighbouringRelation as Relation
-from accountant.errors import ArgumentTypeError, BudgetExceeded, DomainError, UnsupportedError
+from accountant.errors import ArgumentTypeError, BudgetExceeded, DomainError
 from accountant.learn.pate import (
     GNMax,
     LNMax,
@@ -46,8 +46,6 @@ def test_shards_are_disjoint_and_stay_where_they_are():
     assert stats.chisquare(np.bincount(place)).pvalue > 1e-4
     # With one record less the others stay.
     assert (assign_shards(999, 7, rng=1) == place[:999]).all()
-    sizes = np.bincount(assign_shards(1000, 7, balanced=True, rng=1))
-    assert sizes.max() - sizes.min() == 1
 
 
 def test_one_record_moves_one_vote():
@@ -289,22 +287,6 @@ def test_digits_at_epsilon_two():
 def test_bad_input_is_refused(call, error):
     with pytest.raises(error):
         call()
-
-
-def test_balanced_shards_need_a_relation_that_keeps_the_number_of_records():
-    X, y = np.zeros((30, 1)), np.arange(30) % 3
-
-    def student(relation):
-        ensemble = TeacherEnsemble(Constant, 5, 3, balanced=True, rng=1).fit(X, y)
-        vote = GNMax(4.0, relation=relation)
-        return train_student(ensemble, X[:4], lambda *_: None, vote, delta=1e-5, rng=1)
-
-    with pytest.raises(UnsupportedError, match="balanced"):
-        student(Relation.ADD_OR_REMOVE)
-    assert student(Relation.REPLACE_ONE).queries == 4
-    # Why: one record less moves many.
-    more, less = (assign_shards(n, 5, balanced=True, rng=1) for n in (1000, 999))
-    assert (more[:-1] != less).mean() > 0.1
 
 
 @pytest.mark.parametrize(
