@@ -255,7 +255,7 @@ def test_two_guessers_share_the_error(made):
 def test_two_guessers_are_told_the_bound_of_one_at_half_the_error(more):
     two = count_guesses(np.arange(60.0), np.arange(60) >= 28, 40)
     one = count_guesses(np.arange(60.0), np.arange(60) >= 28, 40, direction="higher")
-    assert two == one == (60, 40, 40)
+    assert two[:3] == one[:3] == (60, 40, 40)
     expected = one_run_mu(one, confidence=0.95, **more)
     assert one_run_mu(two, confidence=0.9, **more) == pytest.approx(expected, abs=1e-9)
     expected = one_run_epsilon(one, delta=1e-5, confidence=0.95)
