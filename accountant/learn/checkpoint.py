@@ -282,14 +282,12 @@ def _same(found: dict[str, Any], wanted: dict[str, Any], name: str) -> bool:
 def _charged(entries: list[Any], plan: Plan, step: int) -> int:
     """Return the steps that were charged: at least those made, and of this kind alone."""
     charged = entries[0].get("steps") if entries and isinstance(entries[0], dict) else None
-    whole = type(charged) is int and charged >= 0
-    _need(
-        whole and entries == [own_entry(plan) | {"steps": charged}],
-        "ledger must hold the steps of this run, once",
-    )
+    own = own_entry(plan) | {"steps": charged}
+    if type(charged) is not int or charged < 0 or entries != [own]:
+        raise CheckpointError("ledger must hold the steps of this run, once")
     made = plan.charges(step)
     _need(charged >= made, f"ledger must hold the {step} steps made; it has {charged}")
-    return int(charged)
+    return charged
 
 
 def _clipping(state: dict[str, Any], rule: Clipping) -> Clipping:

@@ -128,9 +128,20 @@ class Model(ABC):
     def probe_targets(self, generator: np.random.Generator, like: Array) -> list[Array]:
         """Return arrays of random targets for one block, of the kind of checked ones.
 
-        On these, and on random features, the trainer tries the model before it looks at a record.
+        On these, and on random features, the trainer tries the model before it looks at a record:
+        labels 0 and 1, labels -1 and 1, and more of them; for real targets normal numbers too.
         """
-        return public_targets(generator, BLOCK_ROWS, like)
+        full = (BLOCK_ROWS, *like.shape[1:])
+        kind = like.dtype.kind
+        coins = generator.integers(2, size=full)
+        if kind not in "iuf":
+            return [coins.astype(like.dtype)]
+        made: list[Array] = [coins, generator.integers(10, size=full)]
+        if kind != "u":
+            made.append(2 * coins - 1)
+        if kind == "f":
+            made.append(generator.standard_normal(full))
+        return [values.astype(like.dtype) for values in made]
 
     def add_rows(
         self, X: Array, y: Array, rows: NDArray[np.intp] | None, rule: Rule, totals: Totals
@@ -269,24 +280,6 @@ def public_rows(
         generator.random(full).astype(dtype),
         (generator.random(full) < 0.5).astype(dtype),
     ]
-
-
-def public_targets(generator: np.random.Generator, n: int, like: Array) -> list[Array]:
-    """Return arrays of ``n`` random targets of the type and shape of those at hand.
-
-    Labels 0 and 1, labels -1 and 1, and more of them; for real targets normal numbers too.
-    """
-    full = (n, *like.shape[1:])
-    kind = like.dtype.kind
-    coins = generator.integers(2, size=full)
-    if kind not in "iuf":
-        return [coins.astype(like.dtype)]
-    made: list[Array] = [coins, generator.integers(10, size=full)]
-    if kind != "u":
-        made.append(2 * coins - 1)
-    if kind == "f":
-        made.append(generator.standard_normal(full))
-    return [values.astype(like.dtype) for values in made]
 
 
 def rearranged(
