@@ -96,20 +96,13 @@ class Releases(Script):
         return self._noisy(name, value, draw, Laplace, sensitivity, scale, 1)
 
     def _noisy(
-        self,
-        name: str,
-        value: Any,
-        draw: Any,
-        law: Any,
-        sensitivity: float,
-        scale: float,
-        norm: int,
+        self, name: str, value: Any, draw: Any, law: Any, stated: float, scale: float, norm: float
     ) -> Any:
         checks.number(DEVIATION, scale)
         return self.release(
             name, value, lambda x, rng: x + scale * draw(rng, size=np.shape(x)),
-            sensitivity=sensitivity, norm=norm, scale=scale,
-            mechanism=law(scale / checks.number(STATED, sensitivity)),
+            sensitivity=stated, norm=norm, scale=scale,
+            mechanism=law(scale / checks.number(STATED, stated)),
         )  # fmt: skip
 
     def release(

@@ -29,7 +29,7 @@ import numpy as np
 from accountant import checks
 from accountant._basics import files
 from accountant._basics.arrays import Array
-from accountant.errors import AccountantError, ArgumentTypeError, DomainError
+from accountant.errors import AccountantError, DomainError
 from accountant.learn.clipping import AdaptiveQuantile, Clipping
 from accountant.learn.plan import Plan
 from accountant.learn.release import ClassBatches
@@ -136,11 +136,10 @@ class Saved:
 
 def as_checkpoint(value: object) -> Checkpoint | None:
     """Return a Checkpoint for a path, None for None."""
-    if value is None or isinstance(value, Checkpoint):
-        return value
-    if isinstance(value, (str, Path)):
-        return Checkpoint(value)
-    raise ArgumentTypeError(f"checkpoint must be a path or a Checkpoint; got {value!r}")
+    if value is None:
+        return None
+    place = Checkpoint(value) if isinstance(value, (str, Path)) else value
+    return checks.instance("checkpoint", place, Checkpoint, "a path or a Checkpoint")
 
 
 _FIELDS = {

@@ -31,11 +31,8 @@ STABILITY = Argument(
 )
 # Automatic clipping multiplies no gradient by more: Theorem T3 depends on it.
 LARGEST_FACTOR = 1e20
-QUANTILE = Argument(
-    "quantile",
-    "a fraction in (0, 1)",
-    lambda x: (x > 0.0) & (x < 1.0),
-    "It is the fraction of records that should not be clipped; 0.5 is usual",
+QUANTILE = checks.TARGET_DELTA.renamed(
+    "quantile", "It is the fraction of records that should not be clipped; 0.5 is usual"
 )
 QUANTILE_RATE = checks.positive(
     "learning_rate", "The norm moves by at most this much on the logarithmic scale; 0.2 is usual"

@@ -23,10 +23,8 @@ from accountant.learn.validation import features
 from accountant.noise.generator import THREADS
 
 FLOAT64 = np.dtype(np.float64)
-BANDWIDTH = checks.Argument(
-    "bandwidth", "a number > 0", lambda x: x > 0.0, "It is the width of the Gaussian kernel"
-)
-POWER = checks.Argument("power", "a number > 0", lambda x: x > 0.0, "1 keeps the entries")
+BANDWIDTH = checks.SCALE.renamed("bandwidth", "It is the width of the Gaussian kernel")
+POWER = checks.SCALE.renamed("power", "1 keeps the entries")
 PIECE = 1024  # Rows worked on at a time: affects speed only.
 # A function of the user's sees this many rows at a time, always: Theorem T11 depends on it.
 FROZEN_ROWS = 256

@@ -40,9 +40,7 @@ HELD = 2**23  # Losses held at a time: affects memory only.
 UNITS = 2**30
 CELLS = 2**40  # The interval of a quantile has this many equal cells: the draw is one of them.
 PARTS = 2**30  # A quantile's level is a multiple of one over this, so that ranks are whole.
-_LEVEL = checks.Argument(
-    "quantile", "a number in [0, 1]", lambda x: (x >= 0.0) & (x <= 1.0), "The median is 0.5"
-)
+_LEVEL = checks.STATED_DELTA.renamed("quantile", "The median is 0.5")
 
 
 @without_numpy_warnings

@@ -31,9 +31,7 @@ from accountant.search import narrow
 
 ROOT_2 = math.sqrt(2.0)
 COMPUTED = 1.0 + 1e-6  # Sums of up to MOST_RECORDS rows in floating point move by less more (V17).
-RIDGE = checks.Argument(
-    "regularization", "a number >= 0", lambda x: x >= 0.0, "It is added to the Gram matrix"
-)
+RIDGE = checks.nonnegative("regularization", "It is added to the Gram matrix")
 # A computed eigenvalue of a symmetric matrix is off by at most this many roundings of its norm for
 # each column: Theorem V16 depends on it.
 EIGENVALUE_ROUNDINGS = 32

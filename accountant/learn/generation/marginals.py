@@ -34,9 +34,7 @@ Edge: TypeAlias = tuple[int, int]
 # scores are exact in 64 bits (Theorem P15).
 STEPS = 2**16
 LARGEST_COUNT = 2.0**36
-SHARE = checks.Argument(
-    "choice_share", "a share in (0, 1)", lambda x: (x > 0.0) & (x < 1.0), "0.2 is usual"
-)
+SHARE = checks.TARGET_DELTA.renamed("choice_share", "0.2 is usual")
 NOISE = checks.Argument(
     "noise_multiplier",
     "a number in [1e-3, 1e9]",

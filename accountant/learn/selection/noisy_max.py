@@ -12,7 +12,6 @@ import numpy as np
 from accountant import checks
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import up
-from accountant.checks import Argument
 from accountant.errors import BudgetExceeded, DomainError, UnsupportedError
 from accountant.learn.validation import private
 from accountant.ledger.basic import rate
@@ -39,7 +38,7 @@ Generator: TypeAlias = "SecureGenerator | int | None"
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 NOISE = ("gumbel", "exponential", "laplace", "gaussian")
 STEPS = 2**20  # A sensitivity is this many steps of the grid of scores (Theorem P3).
-SCORES = Argument("scores", "finite numbers", lambda x: np.isfinite(x), "One for each candidate")
+SCORES = checks.FINITE.renamed("scores", "One for each candidate")
 UNIT = checks.positive("sensitivity", "It is how far one record moves a score")
 FINITE_SCALE = checks.positive("scale", checks.SCALE.advice)
 EPSILON = checks.positive("epsilon", "It is in nats")
