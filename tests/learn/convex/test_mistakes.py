@@ -7,6 +7,7 @@ import pytest
 
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn import convex
+from accountant.learn.convex.fit import LinearFit
 from accountant.learn.convex.gradient import _Run
 from accountant.learn.convex.rows import clip_rows, row_scores, table
 
@@ -81,22 +82,14 @@ def test_rows_are_clipped_at_the_ends_of_the_domain(bound):
 @pytest.mark.parametrize("loss", [convex.Logistic(), convex.Softmax(3), convex.Huber()])
 def test_a_diverged_iterate_says_nothing_about_a_record(loss):
     """Scores of inf - inf made the released gradient NaN, with one record and not without."""
-    run = _Run(
-        np.array([[1.0, 1.0], [0.0, 0.0]]),
-        loss.encode(np.ones(2)),
-        loss,
-        2.0,
-        steps=1,
-        eta=1.0,
-        lam=0.0,
-        radius=None,
-        momentum=0.0,
-    )
+    x = np.array([[1.0, 1.0], [0.0, 0.0]])
+    fit = LinearFit(x, 2.0, loss, "test", 1.0, 1e-5, None, 3)
+    run = _Run(fit, x, loss.encode(np.ones(2)), 1, 1.0, 0.0, None, 0.0)
     for one, two in ((np.inf, -np.inf), (1.7e308, 1.7e308), (np.nan, 0.0)):
         theta = np.array([one, two])
         if loss.outputs is not None:
             theta = np.stack((theta, -theta, np.ones(2)), axis=1)
-        assert np.linalg.norm(run.gradient(theta)) <= 2.0 * run.slope
+        assert np.linalg.norm(run.gradient(theta)) <= 2.0 * fit.slope
 
 
 TINY = {"epsilon": 1e-9, "delta": 1e-12}

@@ -16,7 +16,7 @@ from accountant.learn.convex.bolt_on import (
     permutation_sgd_rounding,
     permutation_sgd_sensitivity,
 )
-from accountant.learn.convex.fit import NoiseSource
+from accountant.learn.convex.fit import LinearFit, NoiseSource
 from accountant.learn.convex.gradient import last_iterate_mu
 from accountant.learn.convex.losses import Huber, HuberHinge, Logistic, Softmax
 from accountant.learn.convex.rows import (
@@ -89,15 +89,17 @@ def test_the_last_release_is_one_of_the_point():
     """The noise is on the point, and what follows it depends on nothing else."""
     log = []
 
-    class Spy(gradient.NoiseSource):
-        def release(self, values, sigma, bits):
-            out = super().release(values, sigma, bits)
+    class Spy(NoiseSource):
+        def release(self, values, sigma):
+            out = super().release(values, sigma)
             log.append((values, sigma, out))
             return out
 
-    run = gradient._Run(X, Y, Logistic(), 1.0, 7, 0.01, 0.5, 0.3, 0.0)
+    fit = LinearFit(X, 1.0, Logistic(), "test", 1.0, 1e-5, None, 3)
+    fit.source = Spy(3)
+    run = gradient._Run(fit, X, Y, 7, 0.01, 0.5, 0.3, 0.0)
     noise = run.noise_for_last(0.4)
-    value = run.last_iterate(noise, Spy(3))
+    value = run.last_iterate(noise)
     assert len(log) == 7
     assert (value == project(log[-1][2], 0.3)).all()
     for (_, _, before), (point, sigma, _) in pairwise(log):
@@ -109,7 +111,8 @@ def test_the_last_release_is_one_of_the_point():
 
 @pytest.mark.parametrize("account", ["all", "last"])
 def test_descent_pays_for_its_rounding(account):
-    run = gradient._Run(X, Y, Logistic(), 1.0, 20, 0.01, 0.1, 2.0, 0.0)
+    fit = LinearFit(X, 1.0, Logistic(), "test", 1.0, 1e-5, None, 3)
+    run = gradient._Run(fit, X, Y, 20, 0.01, 0.1, 2.0, 0.0)
     exact = math.sqrt(20) / 0.5
     if account == "last":
         unit = {"steps": 20, "step_size": 0.01, "noise": 1.0, "sensitivity": 1.0, "diameter": 4.0}
