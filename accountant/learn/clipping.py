@@ -7,7 +7,6 @@ sensitivity: ``clipping_norm``, or the root of the sum of squares for one norm a
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
@@ -70,12 +69,28 @@ UNCLIPPED = Rule((math.inf,))
 
 
 @dataclass(frozen=True)
-class Clipping(ABC):
-    """A clipping rule with its state, if it has one."""
+class Clipping:
+    """A clipping rule with its state, if it has one.
 
-    @abstractmethod
+    Parameters
+    ----------
+    clipping_norm : float
+        The bound on one record's gradient.
+    """
+
+    clipping_norm: float
+
+    def __post_init__(self) -> None:
+        checks.real(CLIPPING_NORM, self.clipping_norm)
+
     def rule(self, groups: int) -> Rule:
         """Return the rule of the next step for a model with ``groups`` parameter groups."""
+        return Rule((float(self.clipping_norm),))
+
+    def require_finite(self) -> None:
+        """Refuse an infinite norm."""
+        if math.isinf(self.clipping_norm):
+            raise DomainError(f"{type(self).__name__} needs a finite clipping_norm; got inf")
 
     def gradient_noise(self, noise_multiplier: float) -> float:
         """Return the multiplier of the gradient's noise, when the step may spend the given one."""
@@ -94,15 +109,6 @@ class Clipping(ABC):
 class Flat(Clipping):
     """Scale a gradient of norm n by min(1, clipping_norm / n): DP-SGD (Abadi et al. 2016)."""
 
-    clipping_norm: float
-
-    def __post_init__(self) -> None:
-        checks.real(CLIPPING_NORM, self.clipping_norm)
-
-    def rule(self, groups: int) -> Rule:
-        """Return the rule, the same in every step."""
-        return Rule((float(self.clipping_norm),))
-
 
 @dataclass(frozen=True)
 class Automatic(Clipping):
@@ -117,14 +123,12 @@ class Automatic(Clipping):
         floating point no longer measures.
     """
 
-    clipping_norm: float
     stability: float = 0.01
 
     def __post_init__(self) -> None:
-        checks.real(CLIPPING_NORM, self.clipping_norm)
+        super().__post_init__()
         checks.real(STABILITY, self.stability)
-        if math.isinf(self.clipping_norm):
-            raise DomainError("automatic clipping needs a finite clipping_norm; got inf")
+        self.require_finite()
         if not (self.clipping_norm <= LARGEST_FACTOR * self.stability):
             raise DomainError(
                 f"stability must be at least clipping_norm / {LARGEST_FACTOR:g} ="
@@ -146,11 +150,6 @@ class PerLayer(Clipping):
     clipping_norm : float
         The sensitivity: the root of the sum of the squared norms, which are equal.
     """
-
-    clipping_norm: float
-
-    def __post_init__(self) -> None:
-        checks.real(CLIPPING_NORM, self.clipping_norm)
 
     def rule(self, groups: int) -> Rule:
         """Return one norm for each group."""
@@ -177,22 +176,16 @@ class AdaptiveQuantile(Clipping):
         Standard deviation of the noise on the count, in records.
     """
 
-    clipping_norm: float
     quantile: float = 0.5
     learning_rate: float = 0.2
     count_noise: float = 10.0
 
     def __post_init__(self) -> None:
-        checks.real(CLIPPING_NORM, self.clipping_norm)
+        super().__post_init__()
         checks.real(QUANTILE, self.quantile)
         checks.real(QUANTILE_RATE, self.learning_rate)
         checks.real(COUNT_NOISE, self.count_noise)
-        if math.isinf(self.clipping_norm):
-            raise DomainError("adaptive clipping needs a finite first clipping_norm; got inf")
-
-    def rule(self, groups: int) -> Rule:
-        """Return the rule of the present norm."""
-        return Rule((float(self.clipping_norm),))
+        self.require_finite()
 
     def gradient_noise(self, noise_multiplier: float) -> float:
         """Return (σ⁻² - (2 count_noise)⁻²)^(-1/2), rounded up (Theorem T8)."""

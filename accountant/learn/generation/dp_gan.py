@@ -19,13 +19,7 @@ from accountant import checks
 from accountant._basics.arrays import Array, FloatArray
 from accountant.errors import DomainError
 from accountant.learn.dp_sgd import Watch, train_dp_sgd
-from accountant.learn.generation.domain import (
-    Category,
-    Domain,
-    Synthesis,
-    as_domain,
-    public_generator,
-)
+from accountant.learn.generation.domain import Category, Domain, Synthesis
 from accountant.learn.models.layers import Activation, Dense, Layer, LayerStack
 from accountant.learn.models.network import LogisticLoss, Network
 from accountant.learn.optimizers import Adam, Optimizer
@@ -166,10 +160,8 @@ class GeneratorSynthesis(Synthesis):
 
     generator: Generator
 
-    def sample(self, n: int, *, seed: int | None = None) -> dict[str, Array]:
-        """Draw a table of ``n`` records; post-processing, as often as one likes."""
-        count, random = public_generator(n, seed)
-        return self.generator.sample(count, random)
+    def _draw(self, n: int, generator: np.random.Generator) -> dict[str, Array]:
+        return self.generator.sample(n, generator)
 
 
 RATE = checks.positive("generator_rate", "Adam's step")
@@ -295,7 +287,7 @@ def train_dp_gan(
     *Guarantee.* That of :func:`~accountant.learn.train_dp_sgd` for the discriminator's steps, all
     iterates included; the generator is post-processing (docs/theorems_selection.md, Theorem P16).
     """
-    domain = as_domain(domain)
+    checks.instance("domain", domain, Domain, "a Domain")
     if noise.noise_multiplier is not None:
         checks.number(checks.NOISE_MULTIPLIER, noise.noise_multiplier)
     every = checks.integer("generator_every", generator_every, 1)

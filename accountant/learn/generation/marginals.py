@@ -20,8 +20,6 @@ from accountant.learn.generation.domain import (
     Codes,
     Domain,
     Synthesis,
-    as_domain,
-    public_generator,
 )
 from accountant.learn.selection.noisy_max import Generator, generator_of, select_exponential
 from accountant.ledger import Accountant
@@ -204,10 +202,8 @@ class MarginalSynthesis(Synthesis):
     model: TreeModel
     pairs: tuple[tuple[str, str], ...]
 
-    def sample(self, n: int, *, seed: int | None = None) -> dict[str, Array]:
-        """Draw a table of ``n`` records; post-processing, as often as one likes."""
-        count, generator = public_generator(n, seed)
-        return self.domain.decode(self.model.sample(count, generator), generator)
+    def _draw(self, n: int, generator: np.random.Generator) -> dict[str, Array]:
+        return self.domain.decode(self.model.sample(n, generator), generator)
 
 
 def synthesize_marginals(
@@ -267,7 +263,7 @@ def synthesize_marginals(
     >>> found.pairs
     (('smokes', 'coughs'),)
     """
-    domain = as_domain(domain)
+    checks.instance("domain", domain, Domain, "a Domain")
     target = checks.number(checks.TARGET_DELTA, delta)
     fixed = _edges(domain, pairs)
     noise, choice, mechanism = _plan(
