@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -128,7 +128,7 @@ def report_noisy_max(
         noisy = on_grid + rounded_laplace(generator, values.size, in_steps(b, unit))
         return _chosen(int(np.argmax(noisy)), mechanism, generator)
     draw = _softmax_draw if noise == "gumbel" else _flip_draw
-    return _chosen(draw(generator, _exponents(values, 1 / Fraction(b))), mechanism, generator)
+    return _drawn(draw, values, 1 / Fraction(b), mechanism, generator)
 
 
 def select_exponential(
@@ -163,10 +163,7 @@ def select_exponential(
     """
     mechanism = ExponentialMechanism(checks.number(EPSILON, epsilon), relation=relation)
     rate = _rate(epsilon, sensitivity, monotonic, relation)
-    generator = generator_of(rng)
-    return _chosen(
-        _softmax_draw(generator, _exponents(_scores(scores), rate)), mechanism, generator
-    )
+    return _drawn(_softmax_draw, _scores(scores), rate, mechanism, generator_of(rng))
 
 
 def permute_and_flip(
@@ -192,8 +189,7 @@ def permute_and_flip(
     """
     mechanism = PureDP(checks.number(EPSILON, epsilon), relation=relation)
     rate = _rate(epsilon, sensitivity, monotonic, relation)
-    generator = generator_of(rng)
-    return _chosen(_flip_draw(generator, _exponents(_scores(scores), rate)), mechanism, generator)
+    return _drawn(_flip_draw, _scores(scores), rate, mechanism, generator_of(rng))
 
 
 def generator_of(rng: Generator) -> SecureGenerator:
@@ -236,9 +232,12 @@ def _scores(scores: object) -> FloatArray:
     return values
 
 
-def _exponents(values: FloatArray, rate: Fraction) -> list[Fraction]:
+def _drawn(
+    draw: Any, values: FloatArray, rate: Fraction, mechanism: Mechanism, generator: SecureGenerator
+) -> Selection:
     best = Fraction(float(values.max()))
-    return [(best - Fraction(value)) * rate for value in values.tolist()]
+    exponents = [(best - Fraction(value)) * rate for value in values.tolist()]
+    return _chosen(draw(generator, exponents), mechanism, generator)
 
 
 def _softmax_draw(generator: SecureGenerator, exponents: list[Fraction]) -> int:
