@@ -209,7 +209,7 @@ def require_same(
         if type(saved.header.get(name)) is not kind:
             raise CheckpointError(f"{path} is damaged: {name} must be a {kind.__name__}")
     found, wanted = dict(_flat(saved.header["identity"])), dict(_flat(identity))
-    others = [name for name in {**wanted, **found} if not _same(found, wanted, name)]
+    others = [name for name in {**wanted, **found} if found.get(name) != wanted.get(name)]
     if saved.header["data"] != fingerprint:
         others.append("data")
     if others:
@@ -261,21 +261,13 @@ def _need(holds: bool, what: str) -> None:
         raise CheckpointError(what)
 
 
-def _flat(value: object, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the leaves of nested settings with dotted names."""
+def _flat(value: object, name: str = "") -> Iterator[tuple[str, tuple[type, Any]]]:
+    """Yield the leaves of nested settings, with their types, by dotted names."""
     if isinstance(value, dict) and value:
         for key, item in value.items():
             yield from _flat(item, f"{name}.{key}" if name else str(key))
     else:
-        yield name, value
-
-
-def _same(found: dict[str, Any], wanted: dict[str, Any], name: str) -> bool:
-    if name not in found or name not in wanted:
-        return False
-    one, other = found[name], wanted[name]
-    # 1 == 1.0 == True, and they are three settings.
-    return type(one) is type(other) and bool(one == other)
+        yield name, (type(value), value)  # 1 == 1.0 == True, and they are three settings
 
 
 def _charged(entries: list[Any], plan: Plan, step: int) -> int:

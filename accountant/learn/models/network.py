@@ -95,24 +95,18 @@ class Network(LayerStack, Model):
         if totals.want_loss:
             totals.loss += float(np.nansum(self.loss.values(z[:filled], y[:filled])))
         self._backward(self.loss.gradient(z, y))
-        with_parameters = [
-            (la, s) for la, s in zip(self.layers, self._slices, strict=True) if la.size
-        ]
+        own = [(la, s) for la, s in zip(self.layers, self._slices, strict=True) if la.size]
+        clipped = [own] if len(rule.norms) == 1 else [[layer] for layer in own]
         norms2 = np.zeros(BLOCK_ROWS)
         factors = np.empty(BLOCK_ROWS)
-        if len(rule.norms) == 1:
-            for layer, _ in with_parameters:
-                layer.add_norms(norms2)
-            training.clip_factors(norms2, filled, rule.norms[0], rule.stability, factors)
-            for layer, part in with_parameters:
+        for together, norm in zip(clipped, rule.norms, strict=True):
+            squares = np.zeros(BLOCK_ROWS)
+            for layer, _ in together:
+                layer.add_norms(squares)
+            training.clip_factors(squares, filled, norm, rule.stability, factors)
+            for layer, part in together:
                 layer.add_gradient(factors, totals.gradient[part])
-        else:
-            for (layer, part), norm in zip(with_parameters, rule.norms, strict=True):
-                own = np.zeros(BLOCK_ROWS)
-                layer.add_norms(own)
-                training.clip_factors(own, filled, norm, rule.stability, factors)
-                layer.add_gradient(factors, totals.gradient[part])
-                norms2 += own
+            norms2 += squares
         totals.count(norms2, filled, rule)
 
     def add_rows(
