@@ -206,28 +206,18 @@ def test_no_gradient_of_one_record_is_formed_for_dense_layers():
 
 
 @pytest.mark.parametrize(
-    ("X", "y", "message"),
+    ("X", "y", "error"),
     [
-        (np.zeros((3, 5)), [0, 1, 0], "shape"),
-        (np.zeros(3), [0, 1, 0], "shape"),
-        (np.zeros((3, 2)), [0, 1], "shape"),
+        (np.zeros((3, 5)), [0, 1, 0], DomainError),
+        (np.zeros(3), [0, 1, 0], DomainError),
+        (np.zeros((3, 2)), [0, 1], DomainError),
+        (np.zeros((2, 2)), np.array(["0", "1"]), ArgumentTypeError),
+        (np.array([["a", "b"]]), [0], ArgumentTypeError),
+        (np.eye(2) * 1j, [0, 1], ArgumentTypeError),
     ],
 )
-def test_bad_data(X, y, message):
-    with pytest.raises(DomainError, match=message):
-        LogisticRegression(2).check(X, y)
-
-
-@pytest.mark.parametrize(
-    ("X", "y"),
-    [
-        (np.zeros((2, 2)), np.array(["0", "1"])),
-        (np.array([["a", "b"]]), [0]),
-        (np.eye(2) * 1j, [0, 1]),
-    ],
-)
-def test_wrong_types(X, y):
-    with pytest.raises(ArgumentTypeError):
+def test_bad_data(X, y, error):
+    with pytest.raises(error, match="shape" if error is DomainError else "numbers"):
         LogisticRegression(2).check(X, y)
 
 
