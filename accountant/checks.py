@@ -335,6 +335,7 @@ SAMPLING_PROBABILITY = Q._replace(
     name="sampling_probability",
     hint=lambda x: "A probability is at most 1; is it the noise multiplier?" * bool(x > 1.0),
 )
+FINITE = Argument("value", "finite", lambda x: np.isfinite(x), "Neither NaN nor infinity")
 SCALE = Argument("scale", "a number > 0", lambda x: x > 0.0, "It is the scale of the noise")
 SIGMA = Argument(
     "sigma",

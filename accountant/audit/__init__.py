@@ -2,7 +2,7 @@
 
 An audit tests a claim by many calls of one release (``mechanism``, ``two_sample``), by one run with
 many canaries (``one_run``), by the exact masses of the outputs (``density``), or for a whole
-trainer (``trainer``, ``canaries``). ``shipped`` audits this package's own releases.
+trainer (``trainer``). ``shipped`` audits this package's own releases.
 """
 
 from accountant.audit.mechanism import (

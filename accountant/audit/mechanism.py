@@ -38,13 +38,11 @@ def audit_mechanism(
     delta: float,
     baseline: object = None,
     observations: int = 10_000,
-    confidence: float = 0.95,
     threshold: Threshold | None = None,
-    method: str = "auto",
     score: Callable[[FloatArray], float] | None = None,
-    direction: str = "both",
     vectorized: bool = False,
     name: str = "mechanism",
+    **given: Any,
 ) -> AuditReport:
     """Audit one release by calling it with and without a canary.
 
@@ -63,24 +61,18 @@ def audit_mechanism(
         What is released without the record; zeros.
     observations : int
         The number under each of the two data sets.
-    confidence : float
-        As in :func:`~accountant.audit.error_rates`.
     threshold : {"split", "ranks"}, float, or several of them, optional
-        As there; by default ``"split"`` and, without a ``score``, the middle between the two
-        inputs' scores, which share the error.
-    method : {"auto", "clopper-pearson", "gaussian"}
-        Clopper-Pearson holds for every mechanism, but cannot exceed the logarithm of the number of
-        observations. ``"gaussian"`` tests a Gaussian claim and comes close to its ε. ``"auto"``
-        uses it if the claim is Gaussian.
+        As in :func:`~accountant.audit.error_rates`; by default ``"split"`` and, without a
+        ``score``, the middle between the two inputs' scores, which share the error.
     score : callable, optional
         A function of one output; by default its inner product with canary minus baseline.
-    direction : {"both", "higher", "lower"}
-        As in :func:`~accountant.audit.error_rates`: which scores indicate the canary.
     vectorized : bool
         Whether ``release`` takes an array of many values along the first axis and releases each
         with noise of its own.
     name : str
         For the report.
+    **given
+        ``confidence``, ``method`` and ``direction`` of :func:`audit_observations`.
 
     Returns
     -------
@@ -129,14 +121,7 @@ def audit_mechanism(
 
     worlds = [scores(value) for value in (without, with_record)]
     return audit_observations(
-        *worlds,
-        claimed=claimed,
-        delta=delta,
-        confidence=confidence,
-        threshold=threshold,
-        method=method,
-        direction=direction,
-        name=name,
+        *worlds, claimed=claimed, delta=delta, threshold=threshold, name=name, **given
     )
 
 
@@ -158,8 +143,15 @@ def audit_observations(
     ----------
     without, with_canary : array_like
         Scores of runs under two neighbouring data sets.
-    claimed, delta, confidence, threshold, method, direction, name
+    claimed, delta, name
         As in :func:`audit_mechanism`.
+    confidence, threshold, direction
+        As in :func:`~accountant.audit.error_rates`: ``direction`` says which scores indicate the
+        canary.
+    method : {"auto", "clopper-pearson", "gaussian"}
+        Clopper-Pearson holds for every mechanism, but cannot exceed the logarithm of the number of
+        observations. ``"gaussian"`` tests a Gaussian claim and comes close to its ε. ``"auto"``
+        uses it if the claim is Gaussian.
 
     Returns
     -------

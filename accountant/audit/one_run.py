@@ -32,7 +32,7 @@ BLOCK = 128
 
 
 class Guesses(NamedTuple):
-    """How a guesser of coins did, who guessed "in" for high scores.
+    """How a guesser of coins did.
 
     Attributes
     ----------
@@ -40,32 +40,15 @@ class Guesses(NamedTuple):
         How many coins there were, each fair and independent.
     made, correct : int
         Guesses made, a number fixed in advance, and those that were right.
+    direction : {"higher", "lower", "both"}
+        Which scores were guessed "in"; of both it was the better of two guessers, and bounds pay
+        for both (Theorem A9).
     """
 
     canaries: int
     made: int
     correct: int
-
-    @property
-    def direction(self) -> str:
-        """Which scores were guessed "in": "higher", "lower", or "both"."""
-        return _LOOKED[type(self)]
-
-
-class LowScoreGuesses(Guesses):
-    """Those of a guesser who guessed "in" for low scores."""
-
-    __slots__ = ()
-
-
-class TwoWayGuesses(Guesses):
-    """Those of the better of two guessers, one for each direction; bounds pay for both (A9)."""
-
-    __slots__ = ()
-
-
-_LOOKED = {Guesses: "higher", LowScoreGuesses: "lower", TwoWayGuesses: "both"}
-_KINDS = {direction: kind for kind, direction in _LOOKED.items()}
+    direction: str = "higher"
 
 
 def count_guesses(
@@ -92,7 +75,7 @@ def count_guesses(
         raise DomainError("scores and included must have one shape (m,), m >= 1, without NaN")
     count = checks.integer("made", made, 1, s.size, advice="One guess a canary at most")
     correct = max(_correct(way * s, coins, count) for way in DIRECTIONS[named])
-    return _KINDS[named](s.size, count, correct)
+    return Guesses(s.size, count, correct, named)
 
 
 def _correct(s: FloatArray, coins: NDArray[np.bool_], count: int) -> int:
@@ -116,7 +99,7 @@ def one_run_p_value(guesses: Guesses, epsilon: float, delta: float) -> float:
     >>> round(one_run_p_value(Guesses(10, 5, 5), 0.0, 0.0), 6)  # five heads of five
     0.03125
     """
-    m, r, v = guesses
+    m, r, v = guesses[:3]
     p = _sigmoid_up(epsilon)
     tail = binomial_tail(v, r, p)
     if not (delta == 0.0 or v <= 0 or tail >= 1.0):
@@ -192,7 +175,7 @@ def refutes_curve(guesses: Guesses, curve: Curve, error: float) -> bool:
     law in which the observed tail has probability ``error`` is above one. *Algorithm.* One pass
     over the counts from the observed one down.
     """
-    m, k, v = guesses
+    m, k, v = guesses[:3]
     error /= _guessers(guesses)
     # Masses times m: right guesses weighed by the count, wrong ones by what is left of it.
     right, wrong, total = v * error, (k - v) * error, error
@@ -242,7 +225,7 @@ def one_run_mu(guesses: Guesses, *, confidence: float = 0.95, independent: bool 
     _require(guesses)
     if checks.flag("independent", independent):
         share = error / _guessers(guesses)
-        return _largest(lambda mu: independent_tail(*guesses, mu) <= share, 20.0)
+        return _largest(lambda mu: independent_tail(*guesses[:3], mu) <= share, 20.0)
     return _largest(lambda mu: refutes_curve(guesses, _gaussian_curve(mu), error), 20.0)
 
 
@@ -285,7 +268,7 @@ def _guessers(guesses: Guesses) -> int:
 
 
 def _require(guesses: Guesses) -> None:
-    m, r, v = guesses
+    m, r, v = guesses[:3]
     if not (0 <= v <= r <= m <= MOST_TRIALS and r >= 1):
         raise DomainError(
             "guesses must satisfy 0 <= correct <= made <= canaries <= 2**40, made >= 1;"

@@ -85,30 +85,25 @@ class Releases(Script):
         name : str
             Of the release.
         """
-        checks.number(DEVIATION, scale)
-        return self.release(
-            name,
-            value,
-            lambda x, rng: x + scale * rng.standard_normal(np.shape(x)),
-            sensitivity=sensitivity,
-            mechanism=Gaussian(scale / checks.number(STATED, sensitivity)),
-            scale=scale,
-        )
+        draw = np.random.Generator.standard_normal
+        return self._noisy(name, value, draw, Gaussian, sensitivity, scale, 2)
 
     def laplace(
         self, value: Any, *, sensitivity: float, scale: float, name: str = "laplace"
     ) -> Any:
         """Return ``value`` with Laplace noise, for a sensitivity in the 1-norm."""
+        draw = np.random.Generator.laplace
+        return self._noisy(name, value, draw, Laplace, sensitivity, scale, 1)
+
+    def _noisy(
+        self, name: str, value: Any, draw: Any, law: Any, stated: float, scale: float, norm: float
+    ) -> Any:
         checks.number(DEVIATION, scale)
         return self.release(
-            name,
-            value,
-            lambda x, rng: x + scale * rng.laplace(size=np.shape(x)),
-            sensitivity=sensitivity,
-            norm=1,
-            mechanism=Laplace(scale / checks.number(STATED, sensitivity)),
-            scale=scale,
-        )
+            name, value, lambda x, rng: x + scale * draw(rng, size=np.shape(x)),
+            sensitivity=stated, norm=norm, scale=scale,
+            mechanism=law(scale / checks.number(STATED, stated)),
+        )  # fmt: skip
 
     def release(
         self,

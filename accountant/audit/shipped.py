@@ -61,6 +61,13 @@ class Sampling:
         """How often a release is called that is slow."""
         return max(100, self.observations // 20)
 
+    def release(self, release: Any, canary: float, name: str, **given: Any) -> AuditReport:
+        """Audit a release that takes many values at once."""
+        return audit_mechanism(
+            release, canary, delta=self.delta, observations=self.observations,
+            confidence=self.confidence, vectorized=True, name=name, **given,
+        )  # fmt: skip
+
     def pure(self, scores: Sequence[object], claimed: Mechanism | float, name: str) -> AuditReport:
         """Audit a pure claim by the scores under the two data sets."""
         return audit_observations(
@@ -70,19 +77,16 @@ class Sampling:
 
 def dp_sgd_release(noise: str, how: Sampling) -> AuditReport:
     """Audit the release of DP-SGD's noisy sums, with one canary for each coordinate."""
-    sigma, norm, n = 1.0, 0.5, how.observations
-    privatiser = Privatiser(LogisticRegression(n, bias=False), noise, sigma, 100.0)
+    sigma, norm = 1.0, 0.5
+    model = LogisticRegression(how.observations, bias=False)
+    privatiser = Privatiser(model, noise, sigma, 100.0)
     generator = SecureGenerator(how.seed)
     exact = noise == "gaussian"
-    return audit_mechanism(
+    return how.release(
         lambda values: privatiser.release(values, Rule((norm,)), generator)[0],
         norm,
+        f"DP-SGD, one release, {noise.replace('_', ' ')} noise",
         claimed=Gaussian(sigma) if exact else DiscreteGaussianVector(sigma).epsilon(how.delta),
-        delta=how.delta,
-        observations=n,
-        confidence=how.confidence,
-        vectorized=True,
-        name=f"DP-SGD, one release, {noise.replace('_', ' ')} noise",
     )
 
 
@@ -114,16 +118,12 @@ def output_perturbation(how: Sampling) -> AuditReport:
     lam, epsilon = 10.0, 1.0
     distance = output.minimum_sensitivity(slope=1.0, regularization=lam, relation=REPLACE_ONE)
     fit = Fit("audit of output perturbation", epsilon, how.delta, None, how.seed)
-    return audit_mechanism(
+    return how.release(
         lambda minima: output.add_noise(fit, minima, distance, REPLACE_ONE).value,
         1.0 / lam,
+        "output perturbation, replace-one",
         baseline=-1.0 / lam,
         claimed=Gaussian(calibrate_sigma(epsilon, how.delta)),
-        delta=how.delta,
-        observations=how.observations,
-        confidence=how.confidence,
-        vectorized=True,
-        name="output perturbation, replace-one",
     )
 
 

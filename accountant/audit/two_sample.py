@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import special
@@ -23,12 +23,7 @@ CONFIDENCE = Argument(
     lambda x: (x >= 0.5) & (x < 1.0),
     "An honest mechanism is flagged with probability at most 1 - confidence",
 )
-ERROR = Argument(
-    "error",
-    "a probability in (0, 1)",
-    lambda x: (x > 0.0) & (x < 1.0),
-    "It is the probability with which the bound may fail",
-)
+ERROR = checks.TARGET_DELTA.renamed("error", "It is the probability that the bound fails")
 # The incomplete beta function and its quantile lose far less than this share: a test measures them
 # against 50 digits.
 OUTWARD = 1e-9
@@ -241,22 +236,18 @@ def mu_from_rates(fpr: float, fnr: float) -> float:
 
 
 def epsilon_lower_bound(
-    without: object,
-    with_canary: object,
-    *,
-    delta: float,
-    confidence: float = 0.95,
-    threshold: Threshold = "split",
-    direction: str = "both",
+    without: object, with_canary: object, *, delta: float, **given: Any
 ) -> float:
     """Return a lower confidence bound on ε at ``delta``, for any mechanism (Clopper-Pearson).
 
     Parameters
     ----------
-    without, with_canary, confidence, threshold, direction
+    without, with_canary : array_like
         As in :func:`error_rates`.
     delta : float
         In [0, 1).
+    **given
+        ``confidence``, ``threshold`` and ``direction`` of :func:`error_rates`.
 
     Returns
     -------
@@ -274,22 +265,15 @@ def epsilon_lower_bound(
     True
     """
     target = checks.number(checks.DELTA, delta)
-    rates = error_rates(
-        without, with_canary, confidence=confidence, threshold=threshold, direction=direction,
-        objective=partial(epsilon_from_rates, delta=target),
-    )  # fmt: skip
+    goal = partial(epsilon_from_rates, delta=target)
+    rates = error_rates(without, with_canary, objective=goal, **given)
     return max(epsilon_from_rates(r.fpr, r.fnr, target) for r in rates)
 
 
-def mu_lower_bound(
-    without: object,
-    with_canary: object,
-    *,
-    confidence: float = 0.95,
-    threshold: Threshold = "split",
-    direction: str = "both",
-) -> float:
+def mu_lower_bound(without: object, with_canary: object, **given: Any) -> float:
     """Return a lower confidence bound on μ, for a mechanism said to be μ-GDP.
+
+    Arguments are those of :func:`error_rates`.
 
     Notes
     -----
@@ -304,10 +288,7 @@ def mu_lower_bound(
     >>> 0.85 < mu_lower_bound(x[0], x[1] + 1.0) < 1.0
     True
     """
-    rates = error_rates(
-        without, with_canary, confidence=confidence, threshold=threshold, direction=direction
-    )
-    return max(mu_from_rates(r.fpr, r.fnr) for r in rates)
+    return max(mu_from_rates(r.fpr, r.fnr) for r in error_rates(without, with_canary, **given))
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from accountant import checks
 from accountant._basics.display import text_down, text_up
 from accountant.calibration import calibrate_sigma
 from accountant.calibration.any_mechanism import calibrate
-from accountant.errors import AccountantError, ArgumentTypeError, BudgetExceeded, UnsupportedError
+from accountant.errors import AccountantError, BudgetExceeded, UnsupportedError
 from accountant.ledger import Accountant, Budget
 from accountant.ledger.history import HoldsLedger
 from accountant.mechanisms import ApproximateDP, DiscreteGaussianVector, Gaussian
@@ -51,14 +52,9 @@ def calibrated_noise_multiplier(
 
 def as_ledger(ledger: object) -> Accountant:
     """Return the ledger given to a trainer, or a new one."""
-    if ledger is None:
-        return Accountant()
-    if isinstance(ledger, Accountant):
-        return ledger
-    raise ArgumentTypeError(
-        f"ledger must be an Accountant or None; got a {type(ledger).__name__}. For a budget give"
-        " Accountant(Budget(epsilon, delta))"
-    )
+    advice = "For a budget give Accountant(Budget(epsilon, delta))"
+    given = Accountant() if ledger is None else ledger
+    return checks.instance("ledger", given, Accountant, "an Accountant or None", advice)
 
 
 def marked(label: str, generator: SecureGenerator) -> str:

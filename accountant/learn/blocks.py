@@ -10,7 +10,6 @@ import numpy as np
 
 from accountant import checks
 from accountant._basics.arrays import Array, FloatArray
-from accountant.checks import Argument
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.pate.ensemble import assign_shards, run_jobs
 from accountant.learn.selection.noisy_max import (
@@ -28,7 +27,7 @@ __all__ = ["BlockResult", "block_estimates", "private_block_mean", "private_bloc
 
 # Estimates of up to this many blocks, 2^20 steps each, add up exactly in float64 (Theorem P9).
 MOST_BLOCKS = 2**32
-END = Argument("bounds", "finite numbers", lambda x: np.isfinite(x), "Known without the data")
+END = checks.FINITE.renamed("bounds", "Known without the data")
 
 
 @dataclass(frozen=True)

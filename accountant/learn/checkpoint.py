@@ -29,7 +29,7 @@ import numpy as np
 from accountant import checks
 from accountant._basics import files
 from accountant._basics.arrays import Array
-from accountant.errors import AccountantError, ArgumentTypeError, DomainError
+from accountant.errors import AccountantError, DomainError
 from accountant.learn.clipping import AdaptiveQuantile, Clipping
 from accountant.learn.plan import Plan
 from accountant.learn.release import ClassBatches
@@ -136,11 +136,10 @@ class Saved:
 
 def as_checkpoint(value: object) -> Checkpoint | None:
     """Return a Checkpoint for a path, None for None."""
-    if value is None or isinstance(value, Checkpoint):
-        return value
-    if isinstance(value, (str, Path)):
-        return Checkpoint(value)
-    raise ArgumentTypeError(f"checkpoint must be a path or a Checkpoint; got {value!r}")
+    if value is None:
+        return None
+    place = Checkpoint(value) if isinstance(value, (str, Path)) else value
+    return checks.instance("checkpoint", place, Checkpoint, "a path or a Checkpoint")
 
 
 _FIELDS = {
@@ -210,7 +209,7 @@ def require_same(
         if type(saved.header.get(name)) is not kind:
             raise CheckpointError(f"{path} is damaged: {name} must be a {kind.__name__}")
     found, wanted = dict(_flat(saved.header["identity"])), dict(_flat(identity))
-    others = [name for name in {**wanted, **found} if not _same(found, wanted, name)]
+    others = [name for name in {**wanted, **found} if found.get(name) != wanted.get(name)]
     if saved.header["data"] != fingerprint:
         others.append("data")
     if others:
@@ -262,32 +261,21 @@ def _need(holds: bool, what: str) -> None:
         raise CheckpointError(what)
 
 
-def _flat(value: object, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the leaves of nested settings with dotted names."""
+def _flat(value: object, name: str = "") -> Iterator[tuple[str, tuple[type, Any]]]:
+    """Yield the leaves of nested settings, with their types, by dotted names."""
     if isinstance(value, dict) and value:
         for key, item in value.items():
             yield from _flat(item, f"{name}.{key}" if name else str(key))
     else:
-        yield name, value
-
-
-def _same(found: dict[str, Any], wanted: dict[str, Any], name: str) -> bool:
-    if name not in found or name not in wanted:
-        return False
-    one, other = found[name], wanted[name]
-    # 1 == 1.0 == True, and they are three settings.
-    return type(one) is type(other) and bool(one == other)
+        yield name, (type(value), value)  # 1 == 1.0 == True, and they are three settings
 
 
 def _charged(entries: list[Any], plan: Plan, step: int) -> int:
     """Return the steps that were charged: at least those made, and of this kind alone."""
-    own = own_entry(plan)
-    charged = 0
-    for entry in entries:
-        count = entry.get("steps") if isinstance(entry, dict) else None
-        if type(count) is not int or entry != own | {"steps": count} or count < 0 or charged:
-            raise CheckpointError("ledger must hold the steps of this run, once")
-        charged = count
+    charged = entries[0].get("steps") if entries and isinstance(entries[0], dict) else None
+    own = own_entry(plan) | {"steps": charged}
+    if type(charged) is not int or charged < 0 or entries != [own]:
+        raise CheckpointError("ledger must hold the steps of this run, once")
     made = plan.charges(step)
     _need(charged >= made, f"ledger must hold the {step} steps made; it has {charged}")
     return charged
@@ -298,7 +286,6 @@ def _clipping(state: dict[str, Any], rule: Clipping) -> Clipping:
     mine = rule.describe()
     for name in {**mine, **state}:
         value = state.get(name)
-        value = tuple(value) if isinstance(value, list) else value
         if name == "clipping_norm" and isinstance(rule, AdaptiveQuantile):
             positive = isinstance(value, (int, float)) and value > 0.0
             _need(positive, f"clipping.{name} must be a number > 0")

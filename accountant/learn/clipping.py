@@ -7,7 +7,6 @@ sensitivity: ``clipping_norm``, or the root of the sum of squares for one norm a
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
@@ -31,11 +30,8 @@ STABILITY = Argument(
 )
 # Automatic clipping multiplies no gradient by more: Theorem T3 depends on it.
 LARGEST_FACTOR = 1e20
-QUANTILE = Argument(
-    "quantile",
-    "a fraction in (0, 1)",
-    lambda x: (x > 0.0) & (x < 1.0),
-    "It is the fraction of records that should not be clipped; 0.5 is usual",
+QUANTILE = checks.TARGET_DELTA.renamed(
+    "quantile", "It is the fraction of records that should not be clipped; 0.5 is usual"
 )
 QUANTILE_RATE = checks.positive(
     "learning_rate", "The norm moves by at most this much on the logarithmic scale; 0.2 is usual"
@@ -73,12 +69,28 @@ UNCLIPPED = Rule((math.inf,))
 
 
 @dataclass(frozen=True)
-class Clipping(ABC):
-    """A clipping rule with its state, if it has one."""
+class Clipping:
+    """A clipping rule with its state, if it has one.
 
-    @abstractmethod
+    Parameters
+    ----------
+    clipping_norm : float
+        The bound on one record's gradient.
+    """
+
+    clipping_norm: float
+
+    def __post_init__(self) -> None:
+        checks.real(CLIPPING_NORM, self.clipping_norm)
+
     def rule(self, groups: int) -> Rule:
         """Return the rule of the next step for a model with ``groups`` parameter groups."""
+        return Rule((float(self.clipping_norm),))
+
+    def require_finite(self) -> None:
+        """Refuse an infinite norm."""
+        if math.isinf(self.clipping_norm):
+            raise DomainError(f"{type(self).__name__} needs a finite clipping_norm; got inf")
 
     def gradient_noise(self, noise_multiplier: float) -> float:
         """Return the multiplier of the gradient's noise, when the step may spend the given one."""
@@ -90,23 +102,12 @@ class Clipping(ABC):
 
     def restored(self, state: Mapping[str, Any]) -> Clipping:
         """Return this rule with another state."""
-        return replace(
-            self, **{k: tuple(v) if isinstance(v, list) else v for k, v in state.items()}
-        )
+        return replace(self, **state)
 
 
 @dataclass(frozen=True)
 class Flat(Clipping):
     """Scale a gradient of norm n by min(1, clipping_norm / n): DP-SGD (Abadi et al. 2016)."""
-
-    clipping_norm: float
-
-    def __post_init__(self) -> None:
-        checks.real(CLIPPING_NORM, self.clipping_norm)
-
-    def rule(self, groups: int) -> Rule:
-        """Return the rule, the same in every step."""
-        return Rule((float(self.clipping_norm),))
 
 
 @dataclass(frozen=True)
@@ -122,14 +123,12 @@ class Automatic(Clipping):
         floating point no longer measures.
     """
 
-    clipping_norm: float
     stability: float = 0.01
 
     def __post_init__(self) -> None:
-        checks.real(CLIPPING_NORM, self.clipping_norm)
+        super().__post_init__()
         checks.real(STABILITY, self.stability)
-        if math.isinf(self.clipping_norm):
-            raise DomainError("automatic clipping needs a finite clipping_norm; got inf")
+        self.require_finite()
         if not (self.clipping_norm <= LARGEST_FACTOR * self.stability):
             raise DomainError(
                 f"stability must be at least clipping_norm / {LARGEST_FACTOR:g} ="
@@ -149,30 +148,12 @@ class PerLayer(Clipping):
     Parameters
     ----------
     clipping_norm : float
-        The sensitivity: the root of the sum of the squared norms.
-    weights : tuple of float, optional
-        Relative norms of the groups; equal when left out.
+        The sensitivity: the root of the sum of the squared norms, which are equal.
     """
-
-    clipping_norm: float
-    weights: tuple[float, ...] | None = None
-
-    def __post_init__(self) -> None:
-        checks.real(CLIPPING_NORM, self.clipping_norm)
-        if self.weights is not None and not all(0 < w < math.inf for w in self.weights):
-            raise DomainError(f"weights must be finite and > 0; got {self.weights!r}")
 
     def rule(self, groups: int) -> Rule:
         """Return one norm for each group."""
-        weights = self.weights if self.weights is not None else (1.0,) * groups
-        if len(weights) != groups:
-            raise DomainError(
-                f"weights must have one entry for each of the model's {groups} groups;"
-                f" got {len(weights)}"
-            )
-        total = math.sqrt(math.fsum(w * w for w in weights))
-        norms = tuple(self.clipping_norm * w / total for w in weights)
-        return Rule(norms)
+        return Rule((self.clipping_norm / math.sqrt(groups),) * groups)
 
 
 @dataclass(frozen=True)
@@ -195,22 +176,16 @@ class AdaptiveQuantile(Clipping):
         Standard deviation of the noise on the count, in records.
     """
 
-    clipping_norm: float
     quantile: float = 0.5
     learning_rate: float = 0.2
     count_noise: float = 10.0
 
     def __post_init__(self) -> None:
-        checks.real(CLIPPING_NORM, self.clipping_norm)
+        super().__post_init__()
         checks.real(QUANTILE, self.quantile)
         checks.real(QUANTILE_RATE, self.learning_rate)
         checks.real(COUNT_NOISE, self.count_noise)
-        if math.isinf(self.clipping_norm):
-            raise DomainError("adaptive clipping needs a finite first clipping_norm; got inf")
-
-    def rule(self, groups: int) -> Rule:
-        """Return the rule of the present norm."""
-        return Rule((float(self.clipping_norm),))
+        self.require_finite()
 
     def gradient_noise(self, noise_multiplier: float) -> float:
         """Return (σ⁻² - (2 count_noise)⁻²)^(-1/2), rounded up (Theorem T8)."""

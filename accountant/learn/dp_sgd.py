@@ -226,23 +226,10 @@ def _generator(rng: object) -> SecureGenerator:
 def bar(total: int, done: int) -> Iterator[Callable[[int], object]]:
     """Show steps made and the time left, which are public; yields the function that advances it."""
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import Progress
 
-    with Progress(
-        TextColumn("training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    ) as shown:
-        task = shown.add_task("steps", total=total, completed=done)
+    with Progress(console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("training", total=total, completed=done)
         yield lambda steps: shown.advance(task, steps)
 
 
@@ -251,9 +238,6 @@ def train_projected_gradient_descent(
     X: object,
     y: object,
     *,
-    noise: Noise,
-    clipping_norm: float,
-    delta: float,
     steps: int,
     projection_radius: float,
     expected_records: float,
@@ -264,7 +248,7 @@ def train_projected_gradient_descent(
 
     Parameters
     ----------
-    model, X, y, noise, clipping_norm, delta, steps
+    model, X, y, steps
         As in :func:`train_dp_sgd` and :class:`Batches`.
     projection_radius : float
         Of the ball around the origin.
@@ -275,8 +259,8 @@ def train_projected_gradient_descent(
         Of the first step; step t takes it over √(t + 1). By default the radius over the clipping
         norm.
     **options
-        Further arguments of :func:`train_dp_sgd`: ``averaging`` (the mean of all iterates by
-        default), ``checkpoint``, …
+        Further arguments of :func:`train_dp_sgd`: ``noise``, ``clipping_norm`` (a number) and
+        ``delta``; ``averaging`` (the mean of all iterates by default), ``checkpoint``, …
 
     Returns
     -------
@@ -287,12 +271,9 @@ def train_projected_gradient_descent(
     -----
     *Guarantee.* As :func:`train_dp_sgd` with q = 1: (√steps / noise_multiplier)-GDP.
     """
-    rate = _rate(learning_rate, projection_radius, clipping_norm)
     batches = Batches(expected_records, steps=steps, sampler="full")
-    return _train(
-        model, X, y, rate, options, batches=batches, noise=noise, clipping_norm=clipping_norm,
-        delta=delta, projection_radius=projection_radius,
-    )  # fmt: skip
+    options["projection_radius"] = projection_radius
+    return _descend(model, X, y, batches, learning_rate, options)
 
 
 def train_one_example_sgd(
@@ -301,8 +282,6 @@ def train_one_example_sgd(
     y: object,
     *,
     noise: Noise,
-    clipping_norm: float,
-    delta: float,
     steps: int,
     projection_radius: float,
     sampling_probability: float | None = None,
@@ -321,32 +300,31 @@ def train_one_example_sgd(
     *Guarantee.* As :func:`train_dp_sgd` with q = 1/n, which declares the number of records n
     public; with ``sampling_probability``, about one over it, n is a secret.
     """
-    sigma = noise.noise_multiplier or 0.0
-    rate = _rate(learning_rate, projection_radius, clipping_norm)
-    if learning_rate is None:
-        rate /= math.sqrt(1.0 + model.size * sigma**2)
     batches = Batches(1.0, steps=steps, sampling_probability=sampling_probability)
-    return _train(
-        model, X, y, rate, options, batches=batches, noise=noise, clipping_norm=clipping_norm,
-        delta=delta, projection_radius=projection_radius,
-    )  # fmt: skip
+    options |= {"noise": noise, "projection_radius": projection_radius}
+    length = math.sqrt(1.0 + model.size * (noise.noise_multiplier or 0.0) ** 2)
+    return _descend(model, X, y, batches, learning_rate, options, length)
 
 
-def _train(
-    model: Model, X: object, y: object, rate: float, options: dict[str, Any], **given: Any
+def _descend(
+    model: Model,
+    X: object,
+    y: object,
+    batches: Batches,
+    rate: float | None,
+    options: dict[str, Any],
+    length: float = 1.0,
 ) -> TrainingResult:
-    """Train with a rate that falls with the root of the step, unless more is asked for."""
+    """Train with a rate that falls with the root of the step, unless more is asked for.
+
+    By default it is the radius over the clipping norm and ``length``.
+    """
     for name in ("batches", "optimizer"):
         if name in options:
             raise DomainError(f"{name} is fixed by this trainer; use train_dp_sgd to choose it")
-    optimizer = SGD(inverse_square_root(rate))
-    options = {"averaging": MeanOfLast(1.0)} | options
-    return train_dp_sgd(model, X, y, optimizer=optimizer, **given, **options)
-
-
-def _rate(given: float | None, radius: float, clipping_norm: float) -> float:
-    if given is not None:
-        return given
-    length = checks.number(RADIUS, radius)
-    bound = checks.number(BATCH.renamed("clipping_norm"), clipping_norm)
-    return length / bound
+    if rate is None:
+        bound = BATCH.renamed("clipping_norm")
+        rate = checks.number(RADIUS, options["projection_radius"])
+        rate = rate / checks.number(bound, options.get("clipping_norm")) / length
+    options = {"averaging": MeanOfLast(1.0), "optimizer": SGD(inverse_square_root(rate))} | options
+    return train_dp_sgd(model, X, y, batches=batches, **options)

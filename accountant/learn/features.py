@@ -19,14 +19,13 @@ from accountant._basics.arrays import Array, FloatArray
 from accountant._core import training
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.models.base import each_row, public_rows, rearranged, same_bits
+from accountant.learn.models.layers import row_products
 from accountant.learn.validation import features
 from accountant.noise.generator import THREADS
 
 FLOAT64 = np.dtype(np.float64)
-BANDWIDTH = checks.Argument(
-    "bandwidth", "a number > 0", lambda x: x > 0.0, "It is the width of the Gaussian kernel"
-)
-POWER = checks.Argument("power", "a number > 0", lambda x: x > 0.0, "1 keeps the entries")
+BANDWIDTH = checks.SCALE.renamed("bandwidth", "It is the width of the Gaussian kernel")
+POWER = checks.SCALE.renamed("power", "1 keeps the entries")
 PIECE = 1024  # Rows worked on at a time: affects speed only.
 # A function of the user's sees this many rows at a time, always: Theorem T11 depends on it.
 FROZEN_ROWS = 256
@@ -46,27 +45,21 @@ class Extractor(ABC):
 
     def __call__(self, X: object) -> FloatArray:
         """Return the features of records of shape (n, d): 0 where they cannot be computed."""
-        return self.transform(features(X, self.columns, FLOAT64))
+        data = features(X, self.columns, FLOAT64)
+        if data.ndim != 2:
+            raise DomainError(
+                f"X must have shape (records, features); got {data.shape[1:]} a record"
+            )
+        return self.transform(data)
 
-    def transform(self, X: Array) -> FloatArray:
+    def transform(self, X: FloatArray) -> FloatArray:
         """Return the features of checked records."""
-        data = self._table(X)
         # Rows are independent of one another, so pieces can be made in any order, by any thread.
-        pieces = [data[i : i + PIECE] for i in range(0, len(data), PIECE)] or [data]
+        pieces = [X[i : i + PIECE] for i in range(0, len(X), PIECE)] or [X]
         if len(pieces) > 1 and THREADS > 1:
             with ThreadPoolExecutor(THREADS) as pool:
                 return np.concatenate(list(pool.map(self._finite, pieces)))
         return np.concatenate([self._finite(piece) for piece in pieces])
-
-    def _table(self, X: Array) -> FloatArray:
-        """Return records as a matrix; a library's message about its shape would tell how many."""
-        data = np.ascontiguousarray(X, dtype=np.float64)
-        if data.ndim != 2 or self.columns not in (None, data.shape[1]):
-            wanted = "features" if self.columns is None else str(self.columns)
-            raise DomainError(
-                f"X must have shape (records, {wanted}); got {data.shape[1:]} a record"
-            )
-        return data
 
     def _finite(self, X: Array) -> FloatArray:
         with np.errstate(all="ignore"):  # a warning would say something about a record
@@ -108,7 +101,7 @@ class PrincipalComponents(Extractor):
 
     def _rows(self, X: Array) -> Array:
         """Return the coordinates along the components."""
-        return _products(X - self.mean, self.axes)
+        return row_products(X - self.mean, self.axes)
 
 
 class RandomFourierFeatures(Extractor):
@@ -125,7 +118,7 @@ class RandomFourierFeatures(Extractor):
 
     def _rows(self, X: Array) -> Array:
         """Return cosines and sines of random projections."""
-        angles = _products(X, self.frequencies)
+        angles = row_products(X, self.frequencies)
         waves = np.empty((len(X), self.outputs))
         training.waves(angles, 1.0 / math.sqrt(self.frequencies.shape[1]), waves)
         return waves
@@ -223,10 +216,9 @@ class Frozen(Extractor):
         self.function = function
         self._tried: set[int] = set()
 
-    def transform(self, X: Array) -> FloatArray:
+    def transform(self, X: FloatArray) -> FloatArray:
         """Return the function's values."""
-        data = self._table(X)
-        columns = data.shape[1]
+        columns = X.shape[1]
         if columns not in self._tried:
             # On public rows, so that an exception says nothing about a record.
             _require_rows(self._block, columns)
@@ -234,10 +226,10 @@ class Frozen(Extractor):
         block = np.zeros((FROZEN_ROWS, columns))
         with np.errstate(all="ignore"):
             width = self._block(block).shape[1]
-            out = np.empty((len(data), width))
-            for start in range(0, len(data), FROZEN_ROWS):
-                filled = min(FROZEN_ROWS, len(data) - start)
-                block[:filled] = data[start : start + filled]
+            out = np.empty((len(X), width))
+            for start in range(0, len(X), FROZEN_ROWS):
+                filled = min(FROZEN_ROWS, len(X) - start)
+                block[:filled] = X[start : start + filled]
                 block[filled:] = 0
                 found = each_row(self._block, (block,), (width,), FLOAT64)
                 out[start : start + filled] = found[:filled]
@@ -256,13 +248,6 @@ class Frozen(Extractor):
                 f" {len(block)} records it returned {values.shape}"
             )
         return values
-
-
-def _products(X: Array, right: Array) -> FloatArray:
-    """Return ``X @ right``, row by row: a matrix library's last digits depend on all rows."""
-    out = np.empty((len(X), right.shape[1]))
-    training.products(np.ascontiguousarray(X), right, out)
-    return out
 
 
 def _require_rows(function: Callable[[Array], Array], columns: int) -> None:
@@ -288,12 +273,11 @@ class Chain(Extractor):
     def __init__(self, *extractors: Extractor) -> None:
         self.extractors = extractors
 
-    def transform(self, X: Array) -> FloatArray:
+    def transform(self, X: FloatArray) -> FloatArray:
         """Return the last extractor's features."""
-        data = np.ascontiguousarray(X, dtype=np.float64)
         for extractor in self.extractors:
-            data = extractor.transform(data)
-        return data
+            X = extractor(X)
+        return X
 
     def _rows(self, X: Array) -> Array:
         return self.transform(X)

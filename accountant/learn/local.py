@@ -145,7 +145,7 @@ ADVICE = "Below it the digits of a coin are coarser than the guarantee"
 RESPONSE = Argument(
     "epsilon", "a finite number >= 1e-9", lambda x: (x >= 1e-9) & (x < math.inf), ADVICE
 )
-CHANCE = Argument("p", "a probability in [0, 1]", lambda x: (x >= 0.0) & (x <= 1.0), "Of a one")
+CHANCE = checks.STATED_DELTA.renamed("p", "Of a one")
 
 
 @dataclass(frozen=True, eq=False)

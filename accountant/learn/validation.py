@@ -233,18 +233,6 @@ def _place(places: dict[Any, int], entry: Any) -> int:
         return -1
 
 
-def row_indices(rows: object, records: int) -> NDArray[np.intp]:
-    """Return row numbers of a data set as integers in range."""
-    array = np.asarray(rows)
-    if array.size == 0:
-        return np.empty(0, np.intp)
-    if array.dtype.kind not in "iu" or array.ndim != 1:
-        raise ArgumentTypeError("rows must be a one-dimensional array of integers")
-    if not ((array >= 0) & (array < records)).all():
-        raise DomainError("rows must lie in 0 … n - 1 for n records")
-    return array.astype(np.intp, copy=False)
-
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

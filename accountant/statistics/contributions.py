@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 from accountant import checks
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
@@ -20,17 +21,35 @@ LARGEST = 2**63 - 1
 ADDED = "_accountant_"
 
 
-class _Bounds(NamedTuple):
-    """The checked arguments of a bounded count."""
+@dataclass(frozen=True, kw_only=True)
+class _Bounds:
+    """The arguments of a bounded count."""
 
     unit: str
     key: str
     max_partitions: int
-    max_per_partition: int
-    order: str | None
-    value: str | None
-    between: tuple[int, int]
-    seed: int
+    max_per_partition: int = 1
+    order: str | None = None
+    value: str | None = None
+    between: tuple[int, int] | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        columns = {name: getattr(self, name) for name in ("unit", "key", "order", "value")}
+        given = {name: each for name, each in columns.items() if each is not None}
+        for name, column in ({"unit": self.unit, "key": self.key} | given).items():
+            checks.instance(name, column, str, "the name of a column")
+        if len(set(given.values())) < len(given):
+            raise DomainError("unit, key, order and value must be different columns")
+        if (self.value is None) is not (self.between is None):
+            raise DomainError("between must be given with a value, and only then: its two ends")
+        if self.between is not None:
+            low, high = checks.sequence("between", self.between)
+            least = checks.integer("between", low, -(2**31), 2**31)
+            checks.integer("between", high, least, 2**31)
+        checks.integer("max_partitions", self.max_partitions, 1)
+        checks.integer("max_per_partition", self.max_per_partition, 1, 2**31)
+        checks.integer("seed", self.seed, 0)
 
 
 def bounded_counts(
@@ -93,7 +112,10 @@ def bounded_counts(
 
     *Algorithm.* Two group-bys and a window, or two, which the engine runs.
     """
-    bounds = _checked(unit, key, max_partitions, max_per_partition, order, value, between, seed)
+    bounds = _Bounds(
+        unit=unit, key=key, max_partitions=max_partitions, max_per_partition=max_per_partition,
+        order=order, value=value, between=between, seed=seed,
+    )  # fmt: skip
     frame = _frame(rows)
     try:
         return frame_counts(frame, bounds).to_native()
@@ -104,18 +126,7 @@ def bounded_counts(
         ) from error
 
 
-def bounded_counts_dask(
-    rows: Any,
-    *,
-    unit: str,
-    key: str,
-    max_partitions: int,
-    max_per_partition: int = 1,
-    order: str | None = None,
-    value: str | None = None,
-    between: tuple[int, int] | None = None,
-    seed: int = 0,
-) -> Any:
+def bounded_counts_dask(rows: Any, **named: Any) -> Any:
     """Count rows by key as :func:`bounded_counts` does, in a DataFrame of Dask.
 
     Dask has no windows: the rows are shuffled by unit, so that each part has all rows of its units
@@ -125,16 +136,17 @@ def bounded_counts_dask(
     ----------
     rows : dask.dataframe.DataFrame
         One row an event.
-    unit, key, max_partitions, max_per_partition, order, value, between, seed
-        As in :func:`bounded_counts`.
+    **named
+        ``unit``, ``key``, ``max_partitions`` and the others of :func:`bounded_counts`.
 
     Returns
     -------
     pandas.DataFrame
         As there.
     """
-    bounds = _checked(unit, key, max_partitions, max_per_partition, order, value, between, seed)
-    names = [name for name in (unit, key, order, value) if name is not None]
+    bounds = _Bounds(**named)
+    unit, key = bounds.unit, bounds.key
+    names = [name for name in (unit, key, bounds.order, bounds.value) if name is not None]
     # A missing unit has no place in a shuffle.
     parts = rows[names].dropna(subset=[unit, key]).shuffle(on=unit).to_delayed()
     dask: Any = import_module("dask")
@@ -285,6 +297,7 @@ def _few_rows(lazy: Any, bounds: _Bounds) -> Any:
     import narwhals as nw
 
     assert bounds.value is not None
+    assert bounds.between is not None
     value, place, rank = nw.col(bounds.value), ADDED + "place", ADDED + "rank"
     lazy = lazy.with_columns(value.clip(*bounds.between))
     # Rows of one hash and value are alike.
@@ -330,40 +343,3 @@ def _frame(rows: Any) -> Any:
         raise ArgumentTypeError(
             f"rows must be a frame that narwhals reads; got a {type(rows).__name__}"
         ) from error
-
-
-def _checked(
-    unit: object,
-    key: object,
-    max_partitions: object,
-    max_per_partition: object,
-    order: object,
-    value: object,
-    between: object,
-    seed: object,
-) -> _Bounds:
-    names = {"unit": unit, "key": key, "order": order, "value": value}
-    for name, column in names.items():
-        if column is not None or name in ("unit", "key"):
-            checks.instance(name, column, str, "the name of a column")
-    if len({each for each in names.values() if each is not None}) < sum(
-        each is not None for each in names.values()
-    ):
-        raise DomainError("unit, key, order and value must be different columns")
-    if (value is None) is not (between is None):
-        raise DomainError("between must be given with a value, and only then: its two ends")
-    ends = (0, 0)
-    if between is not None:
-        low, high = checks.sequence("between", between)
-        least = checks.integer("between", low, -(2**31), 2**31)
-        ends = least, checks.integer("between", high, least, 2**31)
-    return _Bounds(
-        str(unit),
-        str(key),
-        checks.integer("max_partitions", max_partitions, 1),
-        checks.integer("max_per_partition", max_per_partition, 1, 2**31),
-        None if order is None else str(order),
-        None if value is None else str(value),
-        ends,
-        checks.integer("seed", seed, 0),
-    )

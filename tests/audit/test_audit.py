@@ -14,7 +14,7 @@ from accountant.audit import (
     audit_trainer,
     cell_masses,
 )
-from accountant.audit.canaries import CanaryModel
+from accountant.audit.trainer import CanaryModel
 from accountant.errors import AccountantError
 from accountant.learn import (
     SGD,

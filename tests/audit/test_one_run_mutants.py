@@ -124,7 +124,7 @@ def test_the_chance_of_a_right_guess_is_rounded_up_to_one():
 
 def least_total(guesses, curve, error):
     """Theorem A8: the least total probability, the masses from the observed count down."""
-    m, r, v = guesses
+    m, r, v = guesses[:3]
     masses = {v: mp(error)}
     for w in range(v, 0, -1):
         right = sum(j * p for j, p in masses.items())

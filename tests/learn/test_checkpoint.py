@@ -262,24 +262,15 @@ def test_every_setting_of_a_header_must_be_the_runs(tmp_path, name):
 
 
 def put(field, value):
-    def change(header, arrays):
-        header[field] = value
-
-    return change
+    return lambda header, arrays: header.update({field: value})
 
 
 def put_clipping(field, value):
-    def change(header, arrays):
-        header["clipping"][field] = value
-
-    return change
+    return lambda header, arrays: header["clipping"].update({field: value})
 
 
 def put_array(name, value):
-    def change(header, arrays):
-        arrays[name] = value
-
-    return change
+    return lambda header, arrays: arrays.update({name: value})
 
 
 ENTRY = {"noise": "gaussian", "sampling_probability": Q, "noise_multiplier": 1.0}

@@ -59,7 +59,6 @@ def test_the_sensitivity_of_several_norms_is_the_root_of_their_squares():
         Automatic(0.7, stability=1e-6),
         AdaptiveQuantile(0.7),
         PerLayer(0.7),
-        PerLayer(0.7, weights=(3.0, 1.0, 0.2)),
     ],
     ids=repr,
 )

@@ -71,7 +71,6 @@ def test_history_is_public_unless_asked():
         (DomainError, {"clipping_norm": math.inf}, "clipping_norm"),
         (ArgumentTypeError, {"clipping_norm": "1"}, "clipping_norm"),
         (ArgumentTypeError, {"clipping_norm": None}, "clipping_norm"),
-        (DomainError, {"clipping_norm": PerLayer(1.0, (1.0, 2.0))}, "weights"),
         (DomainError, {"clipping_norm": AdaptiveQuantile(1.0, count_noise=0.4)}, "count_noise"),
         (DomainError, {"target_epsilon": 1.0}, "exactly one"),
         (DomainError, {"noise_multiplier": None}, "exactly one"),

@@ -9,7 +9,6 @@ from accountant.learn import (
     Batches,
     LogisticRegression,
     Noise,
-    convex,
     pate,
     selection,
     train_dp_sgd,
@@ -27,6 +26,7 @@ from accountant.learn.generation import (
 from accountant.noise import SecureGenerator
 from accountant.relations import NeighbouringRelation
 from accountant.report import statement
+from support.convex_fits import FITS
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2))
@@ -35,8 +35,6 @@ SIGNS = 2 * Y - 1
 COLUMNS = Domain({"a": Category((0, 1)), "b": Category((0, 1))})
 TABLE = {"a": Y.tolist(), "b": (X[:, 1] > 0).astype(int).tolist()}
 SMALL = PateGanSettings(teachers=4, iterations=2, labels=3, batch=8, teacher_hidden=4)
-FIT = {"epsilon": 1.0, "delta": 1e-5}
-ROWS = FIT | {"data_norm": 1.0}
 
 
 def dp_sgd(**given):
@@ -69,34 +67,8 @@ CASES = {
     "select_best": lambda **given: selection.select_best(
         lambda setting: setting, [1, 2], float, mechanism=ac.Gaussian(4.0), delta=1e-5, **given
     ),
-    "perturb_output": lambda **given: convex.perturb_output(
-        X, SIGNS, regularization=1.0, **ROWS, **given
-    ),
-    "perturb_objective": lambda **given: convex.perturb_objective(X, SIGNS, **ROWS, **given),
-    "gibbs_posterior": lambda **given: convex.gibbs_posterior(
-        X, SIGNS, regularization=1.0, max_records=100, **ROWS, **given
-    ),
-    "exponential_mechanism": lambda **given: convex.exponential_mechanism(
-        X, SIGNS, epsilon=1.0, data_norm=1.0, radius=1.0, **given
-    ),
-    "noisy_gradient_descent": lambda **given: convex.noisy_gradient_descent(
-        X, SIGNS, steps=3, step_size=0.01, **ROWS, **given
-    ),
-    "bolt_on_sgd": lambda **given: convex.bolt_on_sgd(
-        X, SIGNS, passes=1, batch_size=10, **ROWS, **given
-    ),
-    "private_ridge": lambda **given: convex.private_ridge(
-        X, X[:, 0], target_bound=1.0, **ROWS, **given
-    ),
-    "ada_ssp": lambda **given: convex.ada_ssp(X, X[:, 0], target_bound=1.0, **ROWS, **given),
-    "private_mean": lambda **given: convex.private_mean(X, bound=1.0, **FIT, **given),
-    "private_mean, pure": lambda **given: convex.private_mean(
-        X, bound=1.0, epsilon=1.0, delta=0.0, **given
-    ),
-    "private_covariance": lambda **given: convex.private_covariance(X, bound=1.0, **FIT, **given),
-    "private_quantile": lambda **given: convex.private_quantile(
-        X[:, 0], 0.5, epsilon=1.0, lower=-1.0, upper=1.0, **given
-    ),
+    **{name: lambda name=name, **given: FITS[name](X, SIGNS, **given) for name in FITS},
+    "private_mean, pure": lambda **given: FITS["private_mean"](X, SIGNS, delta=0.0, **given),
 }
 each = pytest.mark.parametrize("run", CASES.values(), ids=CASES)
 

@@ -25,18 +25,6 @@ def table(seed, rows=3000, units=120, keys=40):
     }
 
 
-def pandas_frame(columns):
-    return pd.DataFrame(columns)
-
-
-def polars_frame(columns):
-    return pl.DataFrame(columns)
-
-
-def lazy_frame(columns):
-    return pl.DataFrame(columns).lazy()
-
-
 def duckdb_frame(columns):
     duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
     connection = duckdb.connect()
@@ -67,9 +55,9 @@ def dask_frame(columns):
 
 
 LOCAL = {
-    "pandas": pandas_frame,
-    "polars": polars_frame,
-    "polars, lazy": lazy_frame,
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "polars, lazy": pl.LazyFrame,
     "duckdb": duckdb_frame,
     "dask": dask_frame,
 }
@@ -164,20 +152,23 @@ ODD_UNITS = [
 ]
 
 
+def require_others_alike(make, columns, bounds, column, odd):
+    """Require the same counts with a record more that holds something odd; return the plain."""
+    plain = counted(make(columns), **bounds)
+    record = {"unit": 10**6, "key": 12345, "value": 7, "order": 3, column: odd}
+    more = {name: [*values.tolist(), record[name]] for name, values in columns.items()}
+    found = counted(make(more), **bounds)
+    assert {k: v for k, v in found.items() if k in plain} == plain
+    assert len(found) <= len(plain) + 1
+    return plain
+
+
 @pytest.mark.parametrize("odd", ODD_UNITS, ids=repr)
 @pytest.mark.parametrize("column", ["unit", "key", "value"])
 def test_an_odd_record_changes_nobody_else_in_pandas(odd, column):
     """Whatever it holds, and whatever it makes of the type of its column."""
     columns = table(4, rows=300, units=20, keys=9)
-    bounds = {**BOUNDS[2], "max_partitions": 4}
-    plain = counted(pd.DataFrame(columns), **bounds)
-    lists = {name: column.tolist() for name, column in columns.items()}
-    record = {"unit": 10**6, "key": 12345, "value": 7, column: odd}
-    more = pd.DataFrame({name: [*values, record[name]] for name, values in lists.items()})
-    found = counted(more, **bounds)
-    others = {k: v for k, v in found.items() if k in plain}
-    assert others == plain
-    assert len(found) <= len(plain) + 1
+    require_others_alike(pd.DataFrame, columns, BOUNDS[2], column, odd)
 
 
 @pytest.mark.long(keep=25)
@@ -192,14 +183,8 @@ def test_an_odd_record_changes_no_long_integers_and_no_texts_in_pandas(odd, colu
         columns |= {name: np.array([f"{n}" for n in columns[name]]) for name in ("unit", "key")}
     else:
         columns[large] = columns[large] % 5 + 2**53 - 3
-    bounds = {**BOUNDS[2], "order": "order", "max_partitions": 4}
-    plain = counted(pd.DataFrame(columns), **bounds)
-    assert plain or large == "order"
-    record = {"unit": 10**6, "key": 12345, "value": 7, "order": 3, column: odd}
-    lists = {name: [*values.tolist(), record[name]] for name, values in columns.items()}
-    found = counted(pd.DataFrame(lists), **bounds)
-    assert {k: v for k, v in found.items() if k in plain} == plain
-    assert len(found) <= len(plain) + 1
+    bounds = {**BOUNDS[2], "order": "order"}
+    assert require_others_alike(pd.DataFrame, columns, bounds, column, odd) or large == "order"
 
 
 def test_longer_integers_than_64_bits_are_left_out_by_every_engine():
@@ -216,13 +201,8 @@ def test_longer_integers_than_64_bits_are_left_out_by_every_engine():
 @pytest.mark.parametrize("odd", [None, 2**62, -(2**62)])
 def test_an_odd_record_changes_nobody_else_in_polars(odd):
     columns = table(4, rows=300, units=20, keys=9)
-    plain = counted(pl.DataFrame(columns), **BOUNDS[0])
-    lists = {name: column.tolist() for name, column in columns.items()}
     for column in ("unit", "key"):
-        record = {"unit": 10**6, "key": 12345, "value": 7, column: odd}
-        more = pl.DataFrame({name: [*values, record[name]] for name, values in lists.items()})
-        found = counted(more, **BOUNDS[0])
-        assert {k: v for k, v in found.items() if k in plain} == plain
+        require_others_alike(pl.DataFrame, columns, BOUNDS[0], column, odd)
 
 
 @pytest.mark.parametrize("engine", LOCAL)

@@ -160,9 +160,7 @@ def bolt_on_sgd(
     (docs/theorems_convex.md, Theorem V11), the rounding of every step included. The permutation
     does not depend on the data.
     """
-    fit = LinearFit(
-        "bolt-on SGD", x, data_norm, loss, epsilon=epsilon, delta=delta, ledger=ledger, rng=rng
-    )
+    fit = LinearFit(x, data_norm, loss, "bolt-on SGD", epsilon, delta, ledger, rng)
     turns = checks.integer("passes", passes, 1)
     batch = checks.integer("batch_size", batch_size, 1)
     gamma = checks.number(REGULARIZATION, regularization) if regularization else 0.0

@@ -129,7 +129,7 @@ class NoiseSource:
         noise = [discrete_laplace(integer, self.below) for _ in range(kept.size)]
         return np.asarray((kept + np.array(noise, dtype=np.float64)) * step).reshape(values.shape)
 
-    def release(self, values: FloatArray, sigma: float, bits: int) -> FloatArray:
+    def release(self, values: FloatArray, sigma: float, bits: int = GRID_BITS) -> FloatArray:
         """Return values + N(0, sigma²) noise on a grid of at least sigma / 2**bits.
 
         The Gaussian mechanism on the *rounded* values, exactly in law; rounding moves them by at
@@ -162,9 +162,9 @@ def gaussian_bits(size: int, mu: float) -> int:
     return bits
 
 
-def remaining_after_rounding(dimension: int, bits: int, multiplier: float) -> float:
+def remaining_after_rounding(dimension: int, multiplier: float) -> float:
     """Return the share of a Gaussian's sensitivity that rounding to its grid leaves to the data."""
-    remaining = 1.0 - 2.0 * multiplier * rounded_shift(dimension, bits)
+    remaining = 1.0 - 2.0 * multiplier * rounded_shift(dimension, GRID_BITS)
     if not (remaining > 0.25):
         raise DomainError(
             f"epsilon and delta are too small for {dimension} coordinates on one grid: they ask for"
@@ -218,7 +218,7 @@ def certified_tolerance(value: object, default: float, public: PublicRisk) -> fl
     return found
 
 
-def record_limit(value: object, most: int = MOST_RECORDS) -> int:
+def record_limit(value: object, most: int) -> int:
     """Return the public bound on the number of records."""
     advice = "It bounds the number of records and must be known without looking at the data"
     return checks.integer("max_records", value, 1, most, advice=advice)
@@ -295,6 +295,13 @@ class Fit:
         self.mechanisms = mechanisms
         self.ledger = charged(self.ledger, mechanisms, self.label, self.source.generator)
 
+    def gaussian(
+        self, values: FloatArray, multiplier: float, sensitivity: float
+    ) -> tuple[FloatArray, float]:
+        """Return values with Gaussian noise, which pays for the rounding to its grid, and its σ."""
+        sigma = multiplier * sensitivity / remaining_after_rounding(values.size, multiplier)
+        return self.source.release(values, sigma), sigma
+
     def result(self, value: FloatArray, **details: float) -> PrivateResult:
         """Return what was released, with what was charged for it."""
         assert self.ledger is not None
@@ -309,20 +316,18 @@ class LinearFit(Fit):
 
     Parameters
     ----------
-    label, epsilon, delta, ledger, rng
-        As of :class:`Fit`.
     x : array of shape (n, d)
         Records.
     data_norm : float
         Public bound on the rows' norm.
     loss : Loss or None
         Logistic where it is left out.
+    label, epsilon, delta, ledger, rng
+        As of :class:`Fit`.
     """
 
-    def __init__(
-        self, label: str, x: Array, data_norm: float, loss: Loss | None, **given: Any
-    ) -> None:
-        super().__init__(label, **given)
+    def __init__(self, x: Array, data_norm: float, loss: Loss | None, *of_the_fit: Any) -> None:
+        super().__init__(*of_the_fit)
         self.rows = table(x)
         self.norm = checks.number(DATA_NORM, data_norm)
         self.loss = Logistic() if loss is None else loss
@@ -341,8 +346,11 @@ class LinearFit(Fit):
         labels, rows = paired(self.loss.encode(y), self.rows)
         return clip_rows(rows, self.norm), labels
 
-    def public(self, records: int, lam: float, drawn: float = 0.0) -> PublicRisk:
-        """Return what is public of a risk of up to ``records`` rows."""
+    def public(
+        self, max_records: object, lam: float, drawn: float = 0.0, most: int = MOST_EXACT
+    ) -> PublicRisk:
+        """Return what is public of a risk of up to ``max_records`` rows, themselves ``most``."""
+        records = record_limit(max_records, most)
         return PublicRisk(self.loss, records, self.shape, self.norm, lam, drawn)
 
     def risk(

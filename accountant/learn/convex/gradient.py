@@ -19,7 +19,6 @@ from accountant.learn.convex.fit import (
     MOST_RECORDS,
     STEP_SIZE,
     LinearFit,
-    NoiseSource,
     PrivateResult,
     remaining_after_rounding,
     rounded_shift,
@@ -157,10 +156,7 @@ def noisy_gradient_descent(
     refused. ``"last"``: Theorem V13, refused outside its conditions. The rounding of sums, steps
     and projections is part of the noise's calibration.
     """
-    fit = LinearFit(
-        "noisy gradient descent", x, data_norm, loss, epsilon=epsilon, delta=delta, ledger=ledger,
-        rng=rng,
-    )  # fmt: skip
+    fit = LinearFit(x, data_norm, loss, "noisy gradient descent", epsilon, delta, ledger, rng)
     count = checks.integer("steps", steps, 1)
     eta = checks.number(STEP_SIZE, step_size)
     checks.choice("account", account, ("all", "last"))
@@ -173,51 +169,37 @@ def noisy_gradient_descent(
     ball = math.inf if radius is None else checks.number(BOUND.renamed("radius"), radius)
     rows, labels = fit.data(y, MOST_RECORDS if account == "all" else None)
     target = 1.0 / calibrate_sigma(fit.epsilon, fit.delta)
-    run = _Run(rows, labels, fit.loss, fit.norm, count, eta, regularization, ball, momentum)
+    run = _Run(fit, rows, labels, count, eta, regularization, ball, momentum)
     if account == "all":
         noise, descend = run.noise_for_all(target), run.mean_of_last_half
         fit.charge(GDP(target))
     else:
         noise, descend = run.noise_for_last(target), run.last_iterate
         fit.charge(GDP(target, relation=NeighbouringRelation.ZERO_OUT))
-    return fit.result(descend(noise, fit.source), noise=noise)
+    return fit.result(descend(noise), noise=noise)
 
 
 @dataclass(frozen=True)
 class _Run:
     """One descent: its data, its public settings, and the noise they ask for."""
 
+    fit: LinearFit
     rows: FloatArray
     labels: FloatArray
-    loss: Loss
-    norm: float
     steps: int
     eta: float
     lam: float
     radius: float
     momentum: float
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.loss.weight_shape(self.rows.shape[1])
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-    @property
-    def slope(self) -> float:
-        return self.norm * self.loss.slope_bound
-
     def rounding(self, records: int, reach: float) -> float:
         """Return how far a computed sum of gradients is from the exact one."""
-        return gradient_rounding(
-            self.loss, records=records, columns=self.rows.shape[1], norm=self.norm, reach=reach
-        )
+        loss, norm, columns = self.fit.loss, self.fit.norm, self.rows.shape[1]
+        return gradient_rounding(loss, records=records, columns=columns, norm=norm, reach=reach)
 
     def gradient(self, theta: FloatArray) -> FloatArray:
         with np.errstate(all="ignore"):  # a warning would say something about a record
-            slopes = self.loss.slope(row_scores(self.rows, theta), self.labels)
+            slopes = self.fit.loss.slope(row_scores(self.rows, theta), self.labels)
         # Where a run has diverged a record's score may be inf - inf: no noise would hide a NaN.
         return sum_by_blocks(self.rows, np.nan_to_num(slopes, nan=0.0))
 
@@ -227,13 +209,13 @@ class _Run:
         # At one θ two neighbours' records have the same computed slopes (scores are made row by
         # row): only adding them up differs, and the rounding to the grid, half a step a coordinate.
         computed = 2.0 * self.rounding(MOST_RECORDS, 0.0)
-        remaining = remaining_after_rounding(self.size, GRID_BITS, multiplier)
-        return multiplier * (self.slope + computed) / remaining * (1.0 + 1e-9)
+        remaining = remaining_after_rounding(self.fit.size, multiplier)
+        return multiplier * (self.fit.slope + computed) / remaining * (1.0 + 1e-9)
 
-    def mean_of_last_half(self, noise: float, source: NoiseSource) -> FloatArray:
-        theta, velocity, total = (np.zeros(self.shape) for _ in range(3))
+    def mean_of_last_half(self, noise: float) -> FloatArray:
+        theta, velocity, total = (np.zeros(self.fit.shape) for _ in range(3))
         for t in range(self.steps):
-            noisy = source.release(self.gradient(theta), noise, GRID_BITS)
+            noisy = self.fit.source.release(self.gradient(theta), noise)
             velocity = self.momentum * velocity + noisy + self.lam * theta
             theta = project(theta - self.eta * velocity, self.radius)
             if t >= self.steps // 2:
@@ -242,7 +224,7 @@ class _Run:
 
     def noise_for_last(self, target: float) -> float:
         """Return the noise of each gradient for a ``target``-GDP last iterate (V13)."""
-        records = len(self.rows)
+        fit, records = self.fit, len(self.rows)
 
         def noise(sensitivity: float) -> float:
             unit = last_iterate_mu(
@@ -250,21 +232,21 @@ class _Run:
                 step_size=self.eta,
                 noise=1.0,
                 sensitivity=sensitivity,
-                smoothness=records * self.loss.curvature_bound * self.norm**2 + self.lam,
+                smoothness=records * fit.loss.curvature_bound * fit.norm**2 + self.lam,
                 convexity=self.lam,
                 diameter=2.0 * self.radius,
             )
             return unit / target
 
-        base = noise(self.slope)
+        base = noise(fit.slope)
         reach = self.reach_for_last(2.0 * base)
         # A step's computed point before its noise, and its projection after: both move by these.
-        move = records * self.slope + self.lam * reach
+        move = records * fit.slope + self.lam * reach
         before = self.rounding(records, reach) + 16.0 * U * move
         before += 4.0 * U * reach / self.eta
-        after = (self.size + 16) * U * reach / self.eta
-        grid = 2.0 * rounded_shift(self.size, GRID_BITS) * (2.0 * base)
-        found = noise(self.slope + 2.0 * (before + after + grid)) * (1.0 + 1e-9)
+        after = (fit.size + 16) * U * reach / self.eta
+        grid = 2.0 * rounded_shift(fit.size, GRID_BITS) * (2.0 * base)
+        found = noise(fit.slope + 2.0 * (before + after + grid)) * (1.0 + 1e-9)
         if not (found <= 2.0 * base):
             raise DomainError(
                 f"{self.steps} steps over {records} records lose too many digits in double"
@@ -276,18 +258,18 @@ class _Run:
         """Return the radius of the ball that iterates are kept in."""
         if self.radius < math.inf:
             return self.radius
-        drift = len(self.rows) * self.slope + noise * (math.sqrt(self.size) + 64.0)
+        drift = len(self.rows) * self.fit.slope + noise * (math.sqrt(self.fit.size) + 64.0)
         return self.steps * self.eta * drift
 
-    def last_iterate(self, noise: float, source: NoiseSource) -> FloatArray:
+    def last_iterate(self, noise: float) -> FloatArray:
         """Descend with the noise on the point, not on the gradient.
 
         The last operation on data and noise is then one exact Gaussian release, and what follows
         depends on the released point alone: Theorem V13 needs both.
         """
-        theta = np.zeros(self.shape)
+        theta = np.zeros(self.fit.shape)
         reach = self.reach_for_last(noise)
         for _ in range(self.steps):
             point = theta - self.eta * (self.gradient(theta) + self.lam * theta)
-            theta = project(source.release(point, self.eta * noise, GRID_BITS), reach)
+            theta = project(self.fit.source.release(point, self.eta * noise), reach)
         return theta

@@ -21,12 +21,7 @@ from accountant._basics.arrays import FloatArray
 from accountant.errors import DomainError
 from accountant.learn.validation import class_labels, numbers
 
-MAX_SCORE = checks.Argument(
-    "max_score",
-    "a finite number",
-    lambda x: (x > -math.inf) & (x < math.inf),
-    "Beyond it the loss is linear",
-)
+MAX_SCORE = checks.FINITE.renamed("max_score", "Beyond it the loss is linear")
 # An evaluated slope is off by at most this many roundings of the largest one: measured below 8;
 # Theorem V10 depends on it.
 SLOPE_ROUNDINGS = 24.0

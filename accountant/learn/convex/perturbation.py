@@ -16,8 +16,6 @@ from accountant.calibration import calibrate_sigma
 from accountant.learn.convex.fit import (
     COARSE,
     FINE_BITS,
-    GRID_BITS,
-    MOST_EXACT,
     MOST_RECORDS,
     REGULARIZATION,
     RELEASE_SHARE,
@@ -27,7 +25,6 @@ from accountant.learn.convex.fit import (
     certified_tolerance,
     gaussian_bits,
     pure_bits,
-    record_limit,
     relation_factor,
     remaining_after_rounding,
     rounded_shift,
@@ -125,12 +122,9 @@ def perturb_output(
     *Guarantee.* (epsilon, delta)-differential privacy under ``relation``
     (docs/theorems_convex.md, Theorem V8; V10 for all records that public numbers admit).
     """
-    fit = LinearFit(
-        "output perturbation", x, data_norm, loss, epsilon=epsilon, delta=delta, ledger=ledger,
-        rng=rng,
-    )  # fmt: skip
+    fit = LinearFit(x, data_norm, loss, "output perturbation", epsilon, delta, ledger, rng)
     lam = checks.number(REGULARIZATION, regularization)
-    public = fit.public(record_limit(max_records, MOST_EXACT), lam)
+    public = fit.public(max_records, lam)
     tau = certified_tolerance(tolerance, OUTPUT_TOLERANCE * fit.slope, public)
     distance = minimum_sensitivity(
         slope=fit.slope, regularization=lam, tolerance=tau, relation=relation
@@ -156,9 +150,7 @@ def add_noise(
         # The mechanism's own sensitivity is one record's contribution; replacing doubles it there.
         contribution = 1.0 / relation_factor(relation)
         fit.charge(Gaussian(multiplier, sensitivity=contribution, relation=relation))
-        remaining = remaining_after_rounding(theta.size, GRID_BITS, multiplier)
-        scale = multiplier * distance / remaining * (1.0 + 1e-12)
-        value = fit.source.release(theta, scale, GRID_BITS)
+        value, scale = fit.gaussian(theta, multiplier, distance * (1.0 + 1e-12))
     return fit.result(value, sensitivity=distance, noise=scale)
 
 
@@ -168,7 +160,7 @@ def require_noise(size: int, epsilon: float, delta: float) -> float:
         pure_bits(size, epsilon * RELEASE_SHARE, COARSE)
         return 0.0
     multiplier = calibrate_sigma(epsilon, delta)
-    remaining_after_rounding(size, GRID_BITS, multiplier)
+    remaining_after_rounding(size, multiplier)
     return multiplier
 
 
@@ -239,14 +231,10 @@ def perturb_objective(
 
     *Algorithm.* Preconditioned L-BFGS; some tens of passes over ``x``.
     """
-    fit = LinearFit(
-        "objective perturbation", x, data_norm, loss, epsilon=epsilon, delta=delta, ledger=ledger,
-        rng=rng,
-    )  # fmt: skip
-    limit = record_limit(max_records, MOST_EXACT)
+    fit = LinearFit(x, data_norm, loss, "objective perturbation", epsilon, delta, ledger, rng)
     lam = _regularization(regularization, fit)
     drawn = (_draw_pure if fit.delta == 0.0 else _draw_gaussian)(fit, lam)
-    public = fit.public(limit, lam, drawn.longest)
+    public = fit.public(max_records, lam, drawn.longest)
     tau = certified_tolerance(tolerance, TOLERANCE * fit.slope, public)
     share = fit.epsilon * RELEASE_SHARE
     release = _releasing(fit, share)

@@ -21,7 +21,6 @@ from accountant.learn.convex.fit import (
     LinearFit,
     NoiseSource,
     PrivateResult,
-    record_limit,
     require_few,
 )
 from accountant.learn.convex.losses import Huber, HuberHinge, Logistic, Loss
@@ -40,9 +39,7 @@ HELD = 2**23  # Losses held at a time: affects memory only.
 UNITS = 2**30
 CELLS = 2**40  # The interval of a quantile has this many equal cells: the draw is one of them.
 PARTS = 2**30  # A quantile's level is a multiple of one over this, so that ranks are whole.
-_LEVEL = checks.Argument(
-    "quantile", "a number in [0, 1]", lambda x: (x >= 0.0) & (x <= 1.0), "The median is 0.5"
-)
+_LEVEL = checks.STATED_DELTA.renamed("quantile", "The median is 0.5")
 
 
 @without_numpy_warnings
@@ -162,10 +159,7 @@ def exponential_mechanism(
     and the draw is exact in law: no rounding is outside the guarantee. Sums of up to 2**31 records
     fit; more are refused.
     """
-    fit = LinearFit(
-        "exponential mechanism", x, data_norm, loss, epsilon=epsilon, delta=0.0, ledger=ledger,
-        rng=rng,
-    )  # fmt: skip
+    fit = LinearFit(x, data_norm, loss, "exponential mechanism", epsilon, 0.0, ledger, rng)
     reach = checks.number(BOUND.renamed("radius"), radius)
     d = fit.rows.shape[1]
     require_few_columns(d, fit.loss)
@@ -281,12 +275,10 @@ def gibbs_posterior(
     rounding of the risk included. The sampler is exact: a proposal that the strongly convex J
     dominates, so nothing is mixing. Public numbers bound the expected number of proposals.
     """
-    fit = LinearFit(
-        "Gibbs posterior", x, data_norm, loss, epsilon=epsilon, delta=delta, ledger=ledger, rng=rng
-    )
+    fit = LinearFit(x, data_norm, loss, "Gibbs posterior", epsilon, delta, ledger, rng)
     lam = checks.number(REGULARIZATION, regularization)
     require_few_columns(fit.rows.shape[1], fit.loss)
-    public = fit.public(record_limit(max_records, MOST_RECORDS), lam)
+    public = fit.public(max_records, lam, most=MOST_RECORDS)
     target = 1.0 / calibrate_sigma(fit.epsilon, fit.delta)
     law = _law(public, target)
     least = least_tolerance(public)

@@ -14,11 +14,9 @@ from accountant.errors import DomainError
 from accountant.learn.convex.fit import (
     BOUND,
     DATA_NORM,
-    GRID_BITS,
     MOST_RECORDS,
     Fit,
     PrivateResult,
-    remaining_after_rounding,
     require_few,
 )
 from accountant.learn.convex.losses import real_labels
@@ -31,9 +29,7 @@ from accountant.search import narrow
 
 ROOT_2 = math.sqrt(2.0)
 COMPUTED = 1.0 + 1e-6  # Sums of up to MOST_RECORDS rows in floating point move by less more (V17).
-RIDGE = checks.Argument(
-    "regularization", "a number >= 0", lambda x: x >= 0.0, "It is added to the Gram matrix"
-)
+RIDGE = checks.nonnegative("regularization", "It is added to the Gram matrix")
 # A computed eigenvalue of a symmetric matrix is off by at most this many roundings of its norm for
 # each column: Theorem V16 depends on it.
 EIGENVALUE_ROUNDINGS = 32
@@ -85,7 +81,7 @@ def private_mean(
     d = rows.shape[1]
     statistics = np.append(sum_by_blocks(rows, np.ones(len(rows))) / bound, float(len(rows)))
     fit = Fit("mean", epsilon, delta, ledger, rng)
-    released = _release(fit, statistics, ROOT_2, math.sqrt(d) + 1.0)
+    released = _release(fit, statistics, math.sqrt(d) + 1.0)
     # Post-processing: a count below one says nothing, and no mean of clipped data leaves the ball.
     mean = clip_rows(bound * released[None, :d] / max(float(released[d]), 1.0), bound)[0]
     return fit.result(mean + middle)
@@ -126,7 +122,7 @@ def private_covariance(
     second = _embedded(sum_by_blocks(rows, rows) / bound**2)
     # Σ_i x_i² + √2 Σ_{i<j} |x_i x_j| <= (Σ |x_i|)² <= d for a unit vector.
     fit = Fit("second moment", epsilon, delta, ledger, rng)
-    released = _release(fit, np.append(second, float(len(rows))), ROOT_2, d + 1.0)
+    released = _release(fit, np.append(second, float(len(rows))), d + 1.0)
     matrix = _matrix(released[:-1], d)
     values, vectors = np.linalg.eigh(matrix * bound**2 / max(float(released[-1]), 1.0))
     return fit.result((vectors * np.clip(values, 0.0, bound**2)) @ vectors.T)
@@ -147,23 +143,14 @@ def _centred(x: Array, bound: float, center: Array | float) -> tuple[FloatArray,
     return clip_rows(shifted, bound), middle
 
 
-def _release(fit: Fit, statistics: FloatArray, euclidean: float, absolute: float) -> FloatArray:
-    """Charge for the given sensitivities and add noise for them."""
+def _release(fit: Fit, statistics: FloatArray, absolute: float) -> FloatArray:
+    """Charge for sensitivities √2 and ``absolute``, and add noise for them."""
     if fit.delta == 0.0:
         fit.charge(PureDP(fit.epsilon))
         return fit.source.release_pure(statistics, absolute * COMPUTED, fit.epsilon)
     multiplier = calibrate_sigma(fit.epsilon, fit.delta)
     fit.charge(Gaussian(multiplier))
-    return _noisy(fit, statistics, multiplier, euclidean * COMPUTED)[0]
-
-
-def _noisy(
-    fit: Fit, values: FloatArray, multiplier: float, sensitivity: float
-) -> tuple[FloatArray, float]:
-    """Return values with Gaussian noise, which pays for the rounding to its grid, and its σ."""
-    sigma = multiplier * sensitivity
-    sigma /= remaining_after_rounding(values.size, GRID_BITS, multiplier)
-    return fit.source.release(values, sigma, GRID_BITS), sigma
+    return fit.gaussian(statistics, multiplier, ROOT_2 * COMPUTED)[0]
 
 
 def _embedded(matrix: FloatArray) -> FloatArray:
@@ -278,7 +265,7 @@ def ada_ssp(
     gram, cross, noise = _noisy_statistics(fit, rows, labels, bounds, for_rest)
     least = np.array([max(_least_eigenvalue(sum_by_blocks(rows, rows)), 0.0)])
     moved = bounds[0] ** 2 * _computed_eigenvalue(d)  # it pays for floating point
-    noisy, spread = _noisy(fit, least, for_eigenvalue, moved)
+    noisy, spread = fit.gaussian(least, for_eigenvalue, moved)
     floor = max(float(noisy[0]) - spread * math.sqrt(2.0 * math.log(1.0 / FAILURE)), 0.0)
     ridge = max(_spectral_bound(d, noise) - floor, 0.0)
     return fit.result(_solve(gram, cross, ridge), regularization=ridge, gram_noise=noise)
@@ -309,7 +296,7 @@ def _noisy_statistics(
     gram = _embedded(sum_by_blocks(rows, rows) / norm**2)
     cross = sum_by_blocks(rows, labels) / (norm * bound)
     # |(xxᵀ/R², xy/(RB))| <= √2.
-    released, sigma = _noisy(fit, np.append(gram, cross), multiplier, ROOT_2 * COMPUTED)
+    released, sigma = fit.gaussian(np.append(gram, cross), multiplier, ROOT_2 * COMPUTED)
     return _matrix(released[:-d], d) * norm**2, released[-d:] * norm * bound, sigma * norm**2
 
 

@@ -271,11 +271,6 @@ class Domain:
         return found
 
 
-def as_domain(value: object) -> Domain:
-    """Return the domain itself, or raise."""
-    return checks.instance("domain", value, Domain, "a Domain")
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Synthesis(Released, ABC):
     """A source of synthetic records with a guarantee.
@@ -297,6 +292,9 @@ class Synthesis(Released, ABC):
     mechanism: Mechanism
 
     @abstractmethod
+    def _draw(self, n: int, generator: np.random.Generator) -> dict[str, Array]:
+        """Draw a table of ``n`` records."""
+
     def sample(self, n: int, *, seed: int | None = None) -> dict[str, Array]:
         """Draw a table of ``n`` records; post-processing, as often as one likes.
 
@@ -307,11 +305,7 @@ class Synthesis(Released, ABC):
         seed : int, optional
             For the same table again; it has no part in the guarantee.
         """
-
-
-def public_generator(n: int, seed: int | None) -> tuple[int, np.random.Generator]:
-    """Check a number of records, and return it with a generator for post-processing."""
-    count = checks.integer("n", n, 0, 10**8)
-    if seed is not None:
-        checks.integer("seed", seed, 0)
-    return count, np.random.default_rng(seed)
+        count = checks.integer("n", n, 0, 10**8)
+        if seed is not None:
+            checks.integer("seed", seed, 0)
+        return self._draw(count, np.random.default_rng(seed))

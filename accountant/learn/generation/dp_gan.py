@@ -17,15 +17,8 @@ from scipy import special
 
 from accountant import checks
 from accountant._basics.arrays import Array, FloatArray
-from accountant.errors import DomainError
 from accountant.learn.dp_sgd import Watch, train_dp_sgd
-from accountant.learn.generation.domain import (
-    Category,
-    Domain,
-    Synthesis,
-    as_domain,
-    public_generator,
-)
+from accountant.learn.generation.domain import Category, Domain, Synthesis
 from accountant.learn.models.layers import Activation, Dense, Layer, LayerStack
 from accountant.learn.models.network import LogisticLoss, Network
 from accountant.learn.optimizers import Adam, Optimizer
@@ -36,6 +29,8 @@ from accountant.ledger import Accountant
 from accountant.noise import SecureGenerator
 
 TEMPERATURE = 0.5  # The softmax in gradients is sharper than that of the logits.
+BATCH = 256  # Generated records in a step.
+NOISE_SIZE = 32  # Normal numbers that a record is made from.
 SNAPSHOTS = 50  # Iterates that are kept of the second half of the steps.
 
 
@@ -166,10 +161,8 @@ class GeneratorSynthesis(Synthesis):
 
     generator: Generator
 
-    def sample(self, n: int, *, seed: int | None = None) -> dict[str, Array]:
-        """Draw a table of ``n`` records; post-processing, as often as one likes."""
-        count, random = public_generator(n, seed)
-        return self.generator.sample(count, random)
+    def _draw(self, n: int, generator: np.random.Generator) -> dict[str, Array]:
+        return self.generator.sample(n, generator)
 
 
 RATE = checks.positive("generator_rate", "Adam's step")
@@ -225,15 +218,14 @@ class _Discriminator(Network):
 
 
 def _improvement(
-    generator: Generator, judge: _Discriminator, rate: Adam, batch: int, every: int, steps: int
+    generator: Generator, judge: _Discriminator, rate: Adam, steps: int
 ) -> Callable[[Progress], None]:
     """Return what the generator does after a step of the discriminator: post-processing."""
 
     def improve(progress: Progress) -> None:
-        if progress.step % every == 0:
-            fakes = generator.draw(batch)
-            g = judge.input_gradient(fakes, np.ones(batch, int)) / batch
-            rate.step(generator.parameters, generator.gradient(g))
+        fakes = generator.draw(BATCH)
+        g = judge.input_gradient(fakes, np.ones(BATCH, int)) / BATCH
+        rate.step(generator.parameters, generator.gradient(g))
         generator.keep(progress.step, steps)
 
     return improve
@@ -249,9 +241,6 @@ def train_dp_gan(
     clipping_norm: float = 1.0,
     optimizer: Optimizer | None = None,
     generator_rate: float = 2e-3,
-    generator_batch: int = 256,
-    generator_every: int = 1,
-    noise_size: int = 32,
     hidden: Sequence[int] = (64,),
     generator_hidden: Sequence[int] = (64, 64),
     ledger: Accountant | None = None,
@@ -275,12 +264,8 @@ def train_dp_gan(
         Of the discriminator; ``Adam(2e-3, 0.5)`` when left out.
     generator_rate : float
         Adam's step for the generator.
-    generator_batch : int
-        Generated records in a step.
-    generator_every : int
-        Discriminator steps for one of the generator.
-    noise_size, hidden, generator_hidden
-        Sizes of the networks.
+    hidden, generator_hidden : sequence of int
+        Widths of the hidden layers of the discriminator and of the generator.
     ledger : Accountant, optional
         Charged step by step.
     rng : SecureGenerator, int or None
@@ -295,30 +280,26 @@ def train_dp_gan(
     *Guarantee.* That of :func:`~accountant.learn.train_dp_sgd` for the discriminator's steps, all
     iterates included; the generator is post-processing (docs/theorems_selection.md, Theorem P16).
     """
-    domain = as_domain(domain)
+    checks.instance("domain", domain, Domain, "a Domain")
     if noise.noise_multiplier is not None:
         checks.number(checks.NOISE_MULTIPLIER, noise.noise_multiplier)
-    every = checks.integer("generator_every", generator_every, 1)
-    batch = checks.integer("generator_batch", generator_batch, 1)
     steps = checks.integer("steps", batches.steps, 1)
-    if steps < every:
-        raise DomainError(f"steps must be at least generator_every; got {steps} and {every}")
     rate = Adam(checks.number(RATE, generator_rate), 0.5)
     secure = generator_of(rng)
     random = np.random.default_rng(int(secure.words(1)[0]))
     features = domain.features(table)
     sizes = [checks.integer("hidden", width, 1) for width in (*hidden, *generator_hidden)]
     inner, outer = sizes[: len(hidden)], sizes[len(hidden) :]
-    generator = Generator(domain, checks.integer("noise_size", noise_size, 1), outer, random)
+    generator = Generator(domain, NOISE_SIZE, outer, random)
     seed = int(secure.words(1)[0] >> np.uint64(33))
     judge = _Discriminator(
-        features.shape[1], inner, partial(generator.draw, batch), clipping_norm, seed
+        features.shape[1], inner, partial(generator.draw, BATCH), clipping_norm, seed
     )
     training = train_dp_sgd(
         judge, features, np.ones(len(features), int), batches=batches, noise=noise,
         clipping_norm=clipping_norm, delta=delta, ledger=ledger, rng=secure,
         optimizer=Adam(2e-3, 0.5) if optimizer is None else optimizer,
-        watch=Watch([_improvement(generator, judge, rate, batch, every, steps)]),
+        watch=Watch([_improvement(generator, judge, rate, steps)]),
     )  # fmt: skip
     return GanSynthesis(
         generator, training,

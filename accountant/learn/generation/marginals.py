@@ -20,8 +20,6 @@ from accountant.learn.generation.domain import (
     Codes,
     Domain,
     Synthesis,
-    as_domain,
-    public_generator,
 )
 from accountant.learn.selection.noisy_max import Generator, generator_of, select_exponential
 from accountant.ledger import Accountant
@@ -34,9 +32,7 @@ Edge: TypeAlias = tuple[int, int]
 # scores are exact in 64 bits (Theorem P15).
 STEPS = 2**16
 LARGEST_COUNT = 2.0**36
-SHARE = checks.Argument(
-    "choice_share", "a share in (0, 1)", lambda x: (x > 0.0) & (x < 1.0), "0.2 is usual"
-)
+CHOICE_SHARE = 0.2  # The share of the budget, in zCDP, for choosing a tree: usual, and public.
 NOISE = checks.Argument(
     "noise_multiplier",
     "a number in [1e-3, 1e9]",
@@ -206,10 +202,8 @@ class MarginalSynthesis(Synthesis):
     model: TreeModel
     pairs: tuple[tuple[str, str], ...]
 
-    def sample(self, n: int, *, seed: int | None = None) -> dict[str, Array]:
-        """Draw a table of ``n`` records; post-processing, as often as one likes."""
-        count, generator = public_generator(n, seed)
-        return self.domain.decode(self.model.sample(count, generator), generator)
+    def _draw(self, n: int, generator: np.random.Generator) -> dict[str, Array]:
+        return self.domain.decode(self.model.sample(n, generator), generator)
 
 
 def synthesize_marginals(
@@ -220,7 +214,6 @@ def synthesize_marginals(
     target_epsilon: float | None = None,
     noise_multiplier: float | None = None,
     pairs: str | Sequence[tuple[str, str]] = "tree",
-    choice_share: float = 0.2,
     ledger: Accountant | None = None,
     rng: Generator = None,
 ) -> MarginalSynthesis:
@@ -241,8 +234,6 @@ def synthesize_marginals(
         The pairs of columns to measure, without cycles, fixed without the data; or choose a tree of
         them privately: in each step the pair that the single columns explain worst, by the
         exponential mechanism (McKenna, Miklau, Sheldon 2021). Empty for single columns only.
-    choice_share : float
-        In (0, 1): the share of the budget, in zCDP, for choosing a tree.
     ledger : Accountant, optional
         Charged before anything is measured.
     rng : SecureGenerator, int or None
@@ -269,12 +260,10 @@ def synthesize_marginals(
     >>> found.pairs
     (('smokes', 'coughs'),)
     """
-    domain = as_domain(domain)
+    checks.instance("domain", domain, Domain, "a Domain")
     target = checks.number(checks.TARGET_DELTA, delta)
     fixed = _edges(domain, pairs)
-    noise, choice, mechanism = _plan(
-        domain, fixed, target_epsilon, noise_multiplier, target, choice_share
-    )
+    noise, choice, mechanism = _plan(domain, fixed, target_epsilon, noise_multiplier, target)
     spent = mechanism.epsilon(target)
     generator = generator_of(rng)
     codes = domain.encode(table)
@@ -324,18 +313,16 @@ def _plan(
     target_epsilon: float | None,
     noise_multiplier: float | None,
     delta: float,
-    choice_share: float,
 ) -> tuple[float, float, Mechanism]:
     """Return the noise of all counts, the range of one choice of a pair (0: none), and the cost."""
     if (target_epsilon is None) == (noise_multiplier is None):
         raise DomainError("give exactly one of target_epsilon and noise_multiplier")
-    share = checks.number(SHARE, choice_share)
     singles = len(domain.sizes)
     pairs = singles - 1 if edges is None else len(edges)
 
     def plan(noise: float) -> tuple[float, float, Mechanism]:
         # ρ of all Gaussians is (singles + pairs)/(2σ²), of one choice ε²/8.
-        rho = (singles + pairs) / (2.0 * noise * noise) * share / (1.0 - share)
+        rho = (singles + pairs) / (2.0 * noise * noise) * CHOICE_SHARE / (1.0 - CHOICE_SHARE)
         choice = math.sqrt(8.0 * rho / pairs) if edges is None and pairs else 0.0
         cost: Mechanism = (singles + pairs) * Gaussian(noise)
         return noise, choice, cost + pairs * ExponentialMechanism(choice) if choice else cost

@@ -14,7 +14,7 @@ from accountant import checks
 from accountant._basics.arrays import FloatArray
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import DomainError
-from accountant.learn.generation.domain import Domain, as_domain
+from accountant.learn.generation.domain import Domain
 from accountant.learn.generation.dp_gan import Generator, GeneratorSynthesis, dense_layers
 from accountant.learn.models.network import LogisticLoss, Network
 from accountant.learn.optimizers import Adam
@@ -163,7 +163,7 @@ def train_pate_gan(
     student and the generator are functions of the labels (docs/theorems_selection.md, Theorem P16).
     The lower, data-dependent account is not used: it is private itself.
     """
-    public = as_domain(domain)
+    public = checks.instance("domain", domain, Domain, "a Domain")
     target = checks.number(checks.TARGET_DELTA, delta)
     fixed = PateGanSettings() if settings is None else settings
     checks.instance("settings", fixed, PateGanSettings, "PateGanSettings")

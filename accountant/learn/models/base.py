@@ -19,7 +19,7 @@ from accountant._basics.arrays import Array, FloatArray
 from accountant._core import training
 from accountant.errors import DomainError
 from accountant.learn.clipping import UNCLIPPED, ClippingLike, Rule, as_clipping
-from accountant.learn.validation import as_examples, features, row_indices, silence
+from accountant.learn.validation import as_examples, features, silence
 
 # Every forward or backward pass has this many rows, padded with zeros. The layers' products are
 # computed row by row; what a model of the user's own, or an elementwise function of a library,
@@ -128,9 +128,20 @@ class Model(ABC):
     def probe_targets(self, generator: np.random.Generator, like: Array) -> list[Array]:
         """Return arrays of random targets for one block, of the kind of checked ones.
 
-        On these, and on random features, the trainer tries the model before it looks at a record.
+        On these, and on random features, the trainer tries the model before it looks at a record:
+        labels 0 and 1, labels -1 and 1, and more of them; for real targets normal numbers too.
         """
-        return public_targets(generator, BLOCK_ROWS, like)
+        full = (BLOCK_ROWS, *like.shape[1:])
+        kind = like.dtype.kind
+        coins = generator.integers(2, size=full)
+        if kind not in "iuf":
+            return [coins.astype(like.dtype)]
+        made: list[Array] = [coins, generator.integers(10, size=full)]
+        if kind != "u":
+            made.append(2 * coins - 1)
+        if kind == "f":
+            made.append(generator.standard_normal(full))
+        return [values.astype(like.dtype) for values in made]
 
     def add_rows(
         self, X: Array, y: Array, rows: NDArray[np.intp] | None, rule: Rule, totals: Totals
@@ -140,9 +151,7 @@ class Model(ABC):
             for x, targets, filled in blocks(X, y, rows):
                 self.add_block(x, targets, filled, rule, totals)
 
-    def clipped_gradient_sum(
-        self, X: object, y: object, clipping_norm: ClippingLike, *, rows: object = None
-    ) -> FloatArray:
+    def clipped_gradient_sum(self, X: object, y: object, clipping_norm: ClippingLike) -> FloatArray:
         """Return the sum over records of clipped gradients of their losses.
 
         Parameters
@@ -151,8 +160,6 @@ class Model(ABC):
             Features of shape (n, d) and n targets.
         clipping_norm : float or Clipping
             The bound C on each record's gradient, in Euclidean norm; ``inf`` does not clip.
-        rows : array_like of int, optional
-            The records to add up; all when left out.
 
         Returns
         -------
@@ -167,8 +174,7 @@ class Model(ABC):
         data, targets = self.check(X, y)
         totals = Totals(np.zeros(self.size))
         rule = as_clipping(clipping_norm).rule(len(self.groups))
-        chosen = None if rows is None else row_indices(rows, len(data))
-        self.add_rows(data, targets, chosen, rule, totals)
+        self.add_rows(data, targets, None, rule, totals)
         return totals.gradient
 
     def gradient_sum(self, X: object, y: object) -> FloatArray:
@@ -274,24 +280,6 @@ def public_rows(
         generator.random(full).astype(dtype),
         (generator.random(full) < 0.5).astype(dtype),
     ]
-
-
-def public_targets(generator: np.random.Generator, n: int, like: Array) -> list[Array]:
-    """Return arrays of ``n`` random targets of the type and shape of those at hand.
-
-    Labels 0 and 1, labels -1 and 1, and more of them; for real targets normal numbers too.
-    """
-    full = (n, *like.shape[1:])
-    kind = like.dtype.kind
-    coins = generator.integers(2, size=full)
-    if kind not in "iuf":
-        return [coins.astype(like.dtype)]
-    made: list[Array] = [coins, generator.integers(10, size=full)]
-    if kind != "u":
-        made.append(2 * coins - 1)
-    if kind == "f":
-        made.append(generator.standard_normal(full))
-    return [values.astype(like.dtype) for values in made]
 
 
 def rearranged(

@@ -156,6 +156,13 @@ class Activation(Layer):
         "sigmoid": lambda a: special.expit(a, out=a),
         "leaky_relu": lambda a: np.maximum(a, Activation.SLOPE * a, out=a),
     }
+    # Of the output, which determines it.
+    DERIVATIVE: ClassVar[dict[str, Callable[[Array], Array]]] = {
+        "tanh": lambda f: 1 - np.square(f),
+        "relu": lambda f: f > 0,
+        "sigmoid": lambda f: f * (1 - f),
+        "leaky_relu": lambda f: np.where(f <= 0, f.dtype.type(Activation.SLOPE), f.dtype.type(1)),
+    }
     scratch = ("_out",)
 
     def __init__(self, name: str) -> None:
@@ -167,16 +174,8 @@ class Activation(Layer):
         return self._out
 
     def backward(self, g: Array, need_input: bool) -> Array | None:
-        """Multiply g, in place, by the derivative, which the output determines."""
-        f = self._out.reshape(g.shape)
-        if self.name == "tanh":
-            g *= 1 - np.square(f)
-        elif self.name == "relu":
-            g *= f > 0
-        elif self.name == "sigmoid":
-            g *= f * (1 - f)
-        else:
-            g[f <= 0] *= self.SLOPE
+        """Multiply g, in place, by the derivative."""
+        g *= self.DERIVATIVE[self.name](self._out.reshape(g.shape))
         return g
 
 

@@ -15,7 +15,7 @@ from accountant._core import training
 from accountant.errors import DomainError
 from accountant.learn import validation
 from accountant.learn.clipping import Rule
-from accountant.learn.models.base import BLOCK_ROWS, Model, Totals, public_targets
+from accountant.learn.models.base import BLOCK_ROWS, Model, Totals
 from accountant.learn.models.layers import Layer, LayerStack
 from accountant.learn.validation import features
 
@@ -95,24 +95,18 @@ class Network(LayerStack, Model):
         if totals.want_loss:
             totals.loss += float(np.nansum(self.loss.values(z[:filled], y[:filled])))
         self._backward(self.loss.gradient(z, y))
-        with_parameters = [
-            (la, s) for la, s in zip(self.layers, self._slices, strict=True) if la.size
-        ]
+        own = [(la, s) for la, s in zip(self.layers, self._slices, strict=True) if la.size]
+        clipped = [own] if len(rule.norms) == 1 else [[layer] for layer in own]
         norms2 = np.zeros(BLOCK_ROWS)
         factors = np.empty(BLOCK_ROWS)
-        if len(rule.norms) == 1:
-            for layer, _ in with_parameters:
-                layer.add_norms(norms2)
-            training.clip_factors(norms2, filled, rule.norms[0], rule.stability, factors)
-            for layer, part in with_parameters:
+        for together, norm in zip(clipped, rule.norms, strict=True):
+            squares = np.zeros(BLOCK_ROWS)
+            for layer, _ in together:
+                layer.add_norms(squares)
+            training.clip_factors(squares, filled, norm, rule.stability, factors)
+            for layer, part in together:
                 layer.add_gradient(factors, totals.gradient[part])
-        else:
-            for (layer, part), norm in zip(with_parameters, rule.norms, strict=True):
-                own = np.zeros(BLOCK_ROWS)
-                layer.add_norms(own)
-                training.clip_factors(own, filled, norm, rule.stability, factors)
-                layer.add_gradient(factors, totals.gradient[part])
-                norms2 += own
+            norms2 += squares
         totals.count(norms2, filled, rule)
 
     def add_rows(
@@ -138,7 +132,10 @@ class Network(LayerStack, Model):
 
     def probe_targets(self, generator: np.random.Generator, like: Array) -> list[Array]:
         """Return random targets of the loss."""
-        return self.loss.probe_targets(generator, BLOCK_ROWS, like)
+        if self.loss.classes is None:
+            return super().probe_targets(generator, like)
+        labels = generator.integers(self.loss.classes, size=(BLOCK_ROWS, *like.shape[1:]))
+        return [labels.astype(like.dtype)]
 
     def input_gradient(self, X: object, y: object) -> Array:
         """Return the gradient of every record's loss in its features, shape (n, features)."""
@@ -182,6 +179,7 @@ class Loss(ABC):
     """A loss with ``outputs`` inputs per record."""
 
     outputs: int
+    classes: int | None = None  # labels are 0 … classes - 1; None for numbers
 
     @abstractmethod
     def check(self, y: object, records: int, dtype: np.dtype[Any]) -> Array:
@@ -198,10 +196,6 @@ class Loss(ABC):
     @abstractmethod
     def predict(self, z: Array) -> Array:
         """Return predictions from outputs."""
-
-    def probe_targets(self, generator: np.random.Generator, n: int, like: Array) -> list[Array]:
-        """Return arrays of ``n`` random targets of the kind of checked ones."""
-        return public_targets(generator, n, like)
 
 
 class SquaredLoss(Loss):
@@ -230,7 +224,7 @@ class SquaredLoss(Loss):
 class LogisticLoss(Loss):
     """The logistic loss of labels 0 and 1."""
 
-    outputs = 1
+    outputs, classes = 1, 2
 
     def check(self, y: object, records: int, dtype: np.dtype[Any]) -> Array:
         """Return labels 0 and 1 as floats of shape (n, 1), and NaN for others."""
@@ -240,10 +234,6 @@ class LogisticLoss(Loss):
     def values(self, z: Array, y: Array) -> Array:
         """Return log(1 + e^z) - y z."""
         return np.asarray((np.logaddexp(0.0, z) - y * z)[:, 0])
-
-    def probe_targets(self, generator: np.random.Generator, n: int, like: Array) -> list[Array]:
-        """Return random labels."""
-        return [generator.integers(2, size=(n, 1)).astype(like.dtype)]
 
     def gradient(self, z: Array, y: Array) -> Array:
         """Return the residual of the predicted probability."""
@@ -260,7 +250,7 @@ class SoftmaxLoss(Loss):
     """The cross-entropy of the softmax of ``classes`` outputs."""
 
     def __init__(self, classes: int) -> None:
-        self.outputs = classes
+        self.outputs = self.classes = classes
 
     def check(self, y: object, records: int, dtype: np.dtype[Any]) -> Array:
         """Return labels 0 … classes - 1, and -1 for others."""
@@ -270,10 +260,6 @@ class SoftmaxLoss(Loss):
         """Return the negative log-probabilities of the labels; NaN where there is none."""
         chosen = np.where(y < 0, np.nan, z[np.arange(len(z)), y])
         return np.asarray(special.logsumexp(z, axis=1) - chosen)
-
-    def probe_targets(self, generator: np.random.Generator, n: int, like: Array) -> list[Array]:
-        """Return random labels."""
-        return [generator.integers(self.outputs, size=n).astype(like.dtype)]
 
     def gradient(self, z: Array, y: Array) -> Array:
         """Return probabilities minus the one-hot label; NaN for a record without a label."""

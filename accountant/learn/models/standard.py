@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -25,7 +26,13 @@ class _Linear(Network):
     """One dense layer, starting at zero."""
 
     def __init__(
-        self, features: int, loss: Loss, bias: bool, penalty: float, dtype: DTypeLike
+        self,
+        features: int,
+        loss: Loss,
+        *,
+        penalty: float = 0.0,
+        bias: bool = True,
+        dtype: DTypeLike = np.float64,
     ) -> None:
         columns = _positive("features", features)
         self.penalty = checks.number(PENALTY, penalty)
@@ -60,60 +67,37 @@ class LinearRegression(_Linear):
     ----------
     features, outputs : int
         Numbers of columns of X and y.
+    penalty : float
+        Adds ``penalty / 2`` times the squared weights to the mean loss; 0 when left out.
     bias : bool
-        Whether to fit an intercept.
+        Whether to fit an intercept; True when left out.
     dtype : {float32, float64}
-        Of parameters and features.
+        Of parameters and features; float64 when left out.
     """
 
-    def __init__(
-        self, features: int, outputs: int = 1, *, bias: bool = True, dtype: DTypeLike = np.float64
-    ) -> None:
-        super().__init__(features, SquaredLoss(_positive("outputs", outputs)), bias, 0.0, dtype)
+    def __init__(self, features: int, outputs: int = 1, **given: Any) -> None:
+        super().__init__(features, SquaredLoss(_positive("outputs", outputs)), **given)
 
 
-class RidgeRegression(_Linear):
-    """Least squares with ``penalty / 2`` times the squared weights added to the mean loss."""
+class RidgeRegression(LinearRegression):
+    """:class:`LinearRegression` with a penalty that must be given."""
 
-    def __init__(
-        self,
-        features: int,
-        outputs: int = 1,
-        *,
-        penalty: float,
-        bias: bool = True,
-        dtype: DTypeLike = np.float64,
-    ) -> None:
-        super().__init__(features, SquaredLoss(_positive("outputs", outputs)), bias, penalty, dtype)
+    def __init__(self, features: int, outputs: int = 1, *, penalty: float, **given: Any) -> None:
+        super().__init__(features, outputs, penalty=penalty, **given)
 
 
 class LogisticRegression(_Linear):
-    """The logistic model of labels 0 and 1."""
+    """The logistic model of labels 0 and 1; options as of :class:`LinearRegression`."""
 
-    def __init__(
-        self,
-        features: int,
-        *,
-        penalty: float = 0.0,
-        bias: bool = True,
-        dtype: DTypeLike = np.float64,
-    ) -> None:
-        super().__init__(features, LogisticLoss(), bias, penalty, dtype)
+    def __init__(self, features: int, **given: Any) -> None:
+        super().__init__(features, LogisticLoss(), **given)
 
 
 class SoftmaxRegression(_Linear):
-    """The multinomial logistic model of labels 0 … classes - 1."""
+    """The multinomial logistic model of labels 0 … classes - 1; options as there."""
 
-    def __init__(
-        self,
-        features: int,
-        classes: int,
-        *,
-        penalty: float = 0.0,
-        bias: bool = True,
-        dtype: DTypeLike = np.float64,
-    ) -> None:
-        super().__init__(features, SoftmaxLoss(_positive("classes", classes)), bias, penalty, dtype)
+    def __init__(self, features: int, classes: int, **given: Any) -> None:
+        super().__init__(features, SoftmaxLoss(_positive("classes", classes)), **given)
 
 
 def _head(outputs: int, task: str) -> Loss:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from accountant import checks
 from accountant._basics.arrays import Array
-from accountant.errors import DomainError, UnsupportedError
+from accountant.errors import DomainError
 from accountant.learn.account import Released
 from accountant.learn.pate.aggregation import Refusal, VoteStream
 from accountant.learn.pate.votes import GNMax, LNMax
@@ -20,33 +20,23 @@ from accountant.learn.validation import as_records, class_labels, records_at, si
 from accountant.ledger import Accountant
 from accountant.mechanisms.base import Mechanism
 from accountant.noise.exact_samplers import uniform_index
-from accountant.relations import NeighbouringRelation
 
 
-def assign_shards(
-    dataset_size: int, shards: int, *, balanced: bool = False, rng: Generator = None
-) -> NDArray[np.int64]:
-    """Return the shard of every record.
+def assign_shards(dataset_size: int, shards: int, *, rng: Generator = None) -> NDArray[np.int64]:
+    """Return the shard of every record, drawn independently.
+
+    So adding or removing a record leaves all others where they are.
 
     Parameters
     ----------
     dataset_size, shards : int
         Numbers of records and of shards.
-    balanced : bool
-        False: every record draws its shard independently, so that adding or removing a record
-        leaves all others where they are. True: shards of equal size by a random permutation of
-        positions, for relations that keep the number of records (zero-out, replace-one).
     rng : SecureGenerator, int or None
         A seed is for tests only.
     """
     count = checks.integer("dataset_size", dataset_size, 0)
     ways = checks.integer("shards", shards, 1)
-    drawn = uniform_index(generator_of(rng), 2**62 if balanced else ways, count)
-    if not balanced:
-        return drawn
-    place = np.empty(count, np.int64)
-    place[np.argsort(drawn, kind="stable")] = np.arange(count)
-    return place % ways
+    return uniform_index(generator_of(rng), ways, count)
 
 
 class TeacherEnsemble:
@@ -63,8 +53,6 @@ class TeacherEnsemble:
         Their number.
     classes : int
         Labels are integers in [0, classes); the number is public.
-    balanced : bool
-        As in :func:`assign_shards`.
     n_jobs : int
         Processes for fitting and predicting, through joblib when it is not 1; whatever backend is
         set by ``joblib.parallel_config`` is used (loky here, dask or ray on a cluster).
@@ -85,24 +73,14 @@ class TeacherEnsemble:
         teachers: int,
         classes: int,
         *,
-        balanced: bool = False,
         n_jobs: int = 1,
         rng: Generator = None,
     ) -> None:
         checks.function("make_model", make_model, "no arguments")
         self.teachers = checks.integer("teachers", teachers, 1)
         self.classes = checks.integer("classes", classes, 2)
-        self._make, self._balanced, self._rng = make_model, balanced, rng
-        self._jobs = n_jobs
+        self._make, self._rng, self._jobs = make_model, rng, n_jobs
         self._models: list[tuple[Any, int]] = []
-
-    def require(self, relation: NeighbouringRelation) -> None:
-        """Refuse a relation under which one record would reach more than one teacher."""
-        if self._balanced and relation is NeighbouringRelation.ADD_OR_REMOVE:
-            raise UnsupportedError(
-                "balanced shards move many records when one is added; state the aggregator's"
-                " relation as ZERO_OUT or REPLACE_ONE, or use balanced=False"
-            )
 
     def fit(self, X: object, y: object) -> TeacherEnsemble:
         """Fit every teacher to its shard.
@@ -117,7 +95,7 @@ class TeacherEnsemble:
         """
         rows = as_records("X", X)
         labels = class_labels(y, len(rows), self.classes)
-        place = assign_shards(len(rows), self.teachers, balanced=self._balanced, rng=self._rng)
+        place = assign_shards(len(rows), self.teachers, rng=self._rng)
         shards = (np.flatnonzero((place == t) & (labels >= 0)) for t in range(self.teachers))
         data = ((records_at(rows, shard), labels[shard]) for shard in shards)
         jobs = ((_fit_one, (self._make, *own, self.classes)) for own in data)
@@ -249,11 +227,6 @@ def train_student(
     -----
     *Guarantee.* That of :class:`~accountant.learn.pate.VoteStream`: the student is a function of
     its answers (docs/theorems_selection.md, Theorem P9).
-
-    Raises
-    ------
-    UnsupportedError
-        The ensemble's shards are balanced and the aggregator's relation is add-or-remove.
     """
     inputs = np.asarray(public)
     target = checks.number(checks.TARGET_DELTA, delta)
@@ -262,7 +235,6 @@ def train_student(
         raise DomainError("queries must be positions in the public data, at least one")
     if not ((asked >= 0) & (asked < len(inputs))).all():
         raise DomainError(f"queries must be positions in [0, {len(inputs)})")
-    ensemble.require(aggregator.relation)
     most = len(asked) if max_answers is None else max_answers
     stream = VoteStream(aggregator, most, max_queries=len(asked), ledger=ledger, rng=rng)
     spent = stream.mechanism.epsilon(target)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from accountant import checks
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import up
-from accountant.checks import Argument
 from accountant.errors import BudgetExceeded, DomainError, UnsupportedError
 from accountant.learn.validation import private
 from accountant.ledger.basic import rate
@@ -39,7 +38,7 @@ Generator: TypeAlias = "SecureGenerator | int | None"
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 NOISE = ("gumbel", "exponential", "laplace", "gaussian")
 STEPS = 2**20  # A sensitivity is this many steps of the grid of scores (Theorem P3).
-SCORES = Argument("scores", "finite numbers", lambda x: np.isfinite(x), "One for each candidate")
+SCORES = checks.FINITE.renamed("scores", "One for each candidate")
 UNIT = checks.positive("sensitivity", "It is how far one record moves a score")
 FINITE_SCALE = checks.positive("scale", checks.SCALE.advice)
 EPSILON = checks.positive("epsilon", "It is in nats")
@@ -71,7 +70,6 @@ def report_noisy_max(
     noise: str = "gumbel",
     sensitivity: float = 1.0,
     monotonic: bool = False,
-    l2_sensitivity: float | None = None,
     relation: NeighbouringRelation = ADD_OR_REMOVE,
     rng: Generator = None,
 ) -> Selection:
@@ -87,11 +85,10 @@ def report_noisy_max(
         Gumbel noise is the exponential mechanism, exponential noise permute-and-flip: they are
         drawn as such.
     sensitivity : float
-        How far adding or removing one record moves a score, > 0.
+        How far adding or removing one record moves a score, > 0: the vector of k scores by √k
+        times that.
     monotonic : bool
         Whether adding a record moves all scores in one direction.
-    l2_sensitivity : float, optional
-        For Gaussian noise: how far a record moves the vector of scores, √k·sensitivity by default.
     relation : NeighbouringRelation
         Replacing a record moves scores twice as far.
     rng : SecureGenerator, int or None
@@ -114,8 +111,7 @@ def report_noisy_max(
     checks.choice("noise", noise, NOISE)
     generator = generator_of(rng)
     if noise == "gaussian":
-        norm = up(math.sqrt(values.size) * unit, 4.0) if l2_sensitivity is None else l2_sensitivity
-        norm = checks.number(UNIT.renamed("l2_sensitivity"), norm)
+        norm = checks.number(UNIT, up(math.sqrt(values.size) * unit, 4.0))
         grid = Grid.at_most(b * 2.0**-30)
         # Rounding either data set's scores moves the vector by at most half a step a coordinate.
         factor = 2.0 if relation is NeighbouringRelation.REPLACE_ONE else 1.0
@@ -124,8 +120,6 @@ def report_noisy_max(
         noisy = grid.release_gaussian(np.clip(values, -limit, limit), b, generator)
         whole = Gaussian(b, sensitivity=norm, relation=relation)
         return _chosen(int(np.argmax(noisy)), whole, generator)
-    if l2_sensitivity is not None:
-        raise DomainError(f"l2_sensitivity is for Gaussian noise; got it with noise={noise!r}")
     mechanism = ReportNoisyMax(
         b, cast("Noise", noise), sensitivity=unit, monotonic=monotonic, relation=relation
     )
@@ -134,7 +128,7 @@ def report_noisy_max(
         noisy = on_grid + rounded_laplace(generator, values.size, in_steps(b, unit))
         return _chosen(int(np.argmax(noisy)), mechanism, generator)
     draw = _softmax_draw if noise == "gumbel" else _flip_draw
-    return _chosen(draw(generator, _exponents(values, 1 / Fraction(b))), mechanism, generator)
+    return _drawn(draw, values, 1 / Fraction(b), mechanism, generator)
 
 
 def select_exponential(
@@ -169,10 +163,7 @@ def select_exponential(
     """
     mechanism = ExponentialMechanism(checks.number(EPSILON, epsilon), relation=relation)
     rate = _rate(epsilon, sensitivity, monotonic, relation)
-    generator = generator_of(rng)
-    return _chosen(
-        _softmax_draw(generator, _exponents(_scores(scores), rate)), mechanism, generator
-    )
+    return _drawn(_softmax_draw, _scores(scores), rate, mechanism, generator_of(rng))
 
 
 def permute_and_flip(
@@ -198,8 +189,7 @@ def permute_and_flip(
     """
     mechanism = PureDP(checks.number(EPSILON, epsilon), relation=relation)
     rate = _rate(epsilon, sensitivity, monotonic, relation)
-    generator = generator_of(rng)
-    return _chosen(_flip_draw(generator, _exponents(_scores(scores), rate)), mechanism, generator)
+    return _drawn(_flip_draw, _scores(scores), rate, mechanism, generator_of(rng))
 
 
 def generator_of(rng: Generator) -> SecureGenerator:
@@ -242,9 +232,12 @@ def _scores(scores: object) -> FloatArray:
     return values
 
 
-def _exponents(values: FloatArray, rate: Fraction) -> list[Fraction]:
+def _drawn(
+    draw: Any, values: FloatArray, rate: Fraction, mechanism: Mechanism, generator: SecureGenerator
+) -> Selection:
     best = Fraction(float(values.max()))
-    return [(best - Fraction(value)) * rate for value in values.tolist()]
+    exponents = [(best - Fraction(value)) * rate for value in values.tolist()]
+    return _chosen(draw(generator, exponents), mechanism, generator)
 
 
 def _softmax_draw(generator: SecureGenerator, exponents: list[Fraction]) -> int:

@@ -25,12 +25,7 @@ Setting = TypeVar("Setting")
 # η of the truncated negative binomial distribution.
 DISTRIBUTIONS = {"logarithmic": 0.0, "geometric": 1.0}
 MOST_RUNS = 10**7  # A search that draws more runs is refused: it would never end.
-_THRESHOLD = checks.Argument(
-    "threshold",
-    "a finite number",
-    lambda x: (x > -math.inf) & (x < math.inf),
-    "It is the score that is good enough, fixed without the data",
-)
+_THRESHOLD = checks.FINITE.renamed("threshold", "It is fixed without the data")
 Search: TypeAlias = BestOfRuns | BestOfPoissonRuns | FirstAboveThreshold
 
 

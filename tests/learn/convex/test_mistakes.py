@@ -7,30 +7,19 @@ import pytest
 
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn import convex
+from accountant.learn.convex.fit import LinearFit
 from accountant.learn.convex.gradient import _Run
 from accountant.learn.convex.rows import clip_rows, row_scores, table
-
-KW = {"epsilon": 1.0, "delta": 1e-5, "data_norm": 1.0}
-FITS = {
-    "objective": lambda x, y: convex.perturb_objective(x, y, **KW),
-    "output": lambda x, y: convex.perturb_output(x, y, regularization=1.0, **KW),
-    "gradient": lambda x, y: convex.noisy_gradient_descent(x, y, steps=2, step_size=0.1, **KW),
-    "bolt-on": lambda x, y: convex.bolt_on_sgd(x, y, batch_size=1, **KW),
-    "gibbs": lambda x, y: convex.gibbs_posterior(x, y, regularization=1.0, **KW),
-    "exponential": lambda x, y: convex.exponential_mechanism(
-        x, y, epsilon=1.0, data_norm=1.0, radius=1.0, points=5
-    ),
-    "ridge": lambda x, y: convex.private_ridge(x, y, target_bound=1.0, **KW),
-    "ada_ssp": lambda x, y: convex.ada_ssp(x, y, target_bound=1.0, **KW),
-}
+from support.convex_fits import FITS, OF_X_AND_Y
+from support.convex_fits import ROWS as KW
 
 
-@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+@pytest.mark.parametrize("name", OF_X_AND_Y)
 @pytest.mark.parametrize("shape", [(2, 1), (1, 2), ()])
-def test_labels_have_one_dimension(fit, shape):
+def test_labels_have_one_dimension(name, shape):
     """A column of labels broadcasts: permutation SGD released a matrix with noise for a vector."""
     with pytest.raises(DomainError, match="y must have one dimension"):
-        fit(np.eye(2), np.ones(shape))
+        FITS[name](np.eye(2), np.ones(shape))
 
 
 @pytest.mark.parametrize("shape", [(4, 2), (4, 1), ()])
@@ -81,22 +70,14 @@ def test_rows_are_clipped_at_the_ends_of_the_domain(bound):
 @pytest.mark.parametrize("loss", [convex.Logistic(), convex.Softmax(3), convex.Huber()])
 def test_a_diverged_iterate_says_nothing_about_a_record(loss):
     """Scores of inf - inf made the released gradient NaN, with one record and not without."""
-    run = _Run(
-        np.array([[1.0, 1.0], [0.0, 0.0]]),
-        loss.encode(np.ones(2)),
-        loss,
-        2.0,
-        steps=1,
-        eta=1.0,
-        lam=0.0,
-        radius=None,
-        momentum=0.0,
-    )
+    x = np.array([[1.0, 1.0], [0.0, 0.0]])
+    fit = LinearFit(x, 2.0, loss, "test", 1.0, 1e-5, None, 3)
+    run = _Run(fit, x, loss.encode(np.ones(2)), 1, 1.0, 0.0, None, 0.0)
     for one, two in ((np.inf, -np.inf), (1.7e308, 1.7e308), (np.nan, 0.0)):
         theta = np.array([one, two])
         if loss.outputs is not None:
             theta = np.stack((theta, -theta, np.ones(2)), axis=1)
-        assert np.linalg.norm(run.gradient(theta)) <= 2.0 * run.slope
+        assert np.linalg.norm(run.gradient(theta)) <= 2.0 * fit.slope
 
 
 TINY = {"epsilon": 1e-9, "delta": 1e-12}

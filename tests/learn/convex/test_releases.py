@@ -13,6 +13,7 @@ from accountant.errors import ArgumentTypeError, DomainError
 from accountant.learn.convex import bolt_on
 from accountant.learn.convex import perturbation as output
 from accountant.learn.convex.bolt_on import bolt_on_sgd, permutation_sgd_sensitivity
+from accountant.learn.convex.fit import NoiseSource
 from accountant.learn.convex.gradient import last_iterate_mu, noisy_gradient_descent
 from accountant.learn.convex.losses import Huber, HuberHinge, Logistic
 from accountant.learn.convex.perturbation import (
@@ -230,15 +231,13 @@ def test_last_iterate_is_refused_outside_its_conditions():
 
 def test_descent_adds_the_noise_it_accounts_for(monkeypatch):
     seen = []
-    from accountant.learn.convex import gradient
+    real = NoiseSource.release
 
-    real = gradient.NoiseSource.release
-
-    def spy(self, values, sigma, bits):
+    def spy(self, values, sigma):
         seen.append(sigma)
-        return real(self, values, sigma, bits)
+        return real(self, values, sigma)
 
-    monkeypatch.setattr(gradient.NoiseSource, "release", spy)
+    monkeypatch.setattr(NoiseSource, "release", spy)
     r = noisy_gradient_descent(
         X, Y, epsilon=1.0, delta=1e-5, data_norm=1.0, steps=16, step_size=0.01, rng=1
     )
@@ -306,8 +305,6 @@ def test_pure_output_noise_has_a_gamma_length_about_the_minimum():
 
 
 def test_a_pure_releases_grid_holds_values_far_beyond_its_noise(monkeypatch):
-    from accountant.learn.convex.fit import NoiseSource
-
     seen = {}
     real = NoiseSource.release_pure
 

@@ -25,6 +25,7 @@ from accountant.learn.convex.losses import (
 )
 from accountant.learn.convex.rows import Point, PublicRisk, RegularizedRisk, clip_rows
 from accountant.learn.convex.solvers import least_tolerance, minimize
+from support.exact_slopes import exact_slopes
 
 LOSSES = [
     Logistic(), HuberHinge(0.5), HuberHinge(1e-6), Huber(0.8), BoundedPoisson(1.0, 4.0),
@@ -93,22 +94,6 @@ def test_a_gibbs_sample_of_many_equal_records_is_drawn():
 
 
 # -- The exact gradient ---------------------------------------------------------------------------
-
-
-def exact_slopes(loss, u, label):
-    if isinstance(loss, Softmax):
-        e = [mp.exp(v - max(u)) for v in u]
-        return [v / mp.fsum(e) - t for v, t in zip(e, label, strict=True)]
-    (u,), y = u, mp.mpf(label)
-    if isinstance(loss, Logistic):
-        return [-y / (1 + mp.exp(y * u))]
-    if isinstance(loss, Huber):
-        t = mp.mpf(loss.threshold)
-        return [max(-t, min(t, u - y))]
-    if isinstance(loss, HuberHinge):
-        h = mp.mpf(loss.half_width)
-        return [-y * max(mp.mpf(0), min(mp.mpf(1), (1 - y * u + h) / (2 * h)))]
-    return [mp.exp(min(u, mp.mpf(loss.max_score))) - y]
 
 
 def gradient_of(p, point):

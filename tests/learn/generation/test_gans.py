@@ -112,7 +112,7 @@ def test_generated_values_are_draws_of_the_softmax():
 
 def test_a_dp_gan_pays_for_the_discriminator_alone():
     ledger = ac.Accountant()
-    found = gan(twins(1000), ledger=ledger, generator_every=2)
+    found = gan(twins(1000), ledger=ledger)
     q = found.training.plan.sampling_probability
     assert found.mechanism == 20 * ac.PoissonSampled(ac.Gaussian(1.0), q)
     assert found.epsilon == found.mechanism.epsilon(1e-5)
@@ -265,7 +265,6 @@ def test_a_budget_refuses_before_training(monkeypatch):
         (lambda t: gan(t, noise_multiplier=math.nan), DomainError),
         (lambda t: gan(t, target_epsilon=1.0), DomainError),
         (lambda t: gan(t, steps=0), DomainError),
-        (lambda t: gan(t, steps=5, generator_every=6), DomainError),
         (lambda t: gan(t, generator_rate=-1.0), DomainError),
         (lambda t: gan(t, hidden=(0,)), DomainError),
         (lambda t: gan(t, expected_batch_size=0), DomainError),

@@ -219,7 +219,6 @@ def test_simplex_and_walk():
         (lambda: synth(target_epsilon=None), DomainError),
         (lambda: synth(noise_multiplier=1.0), DomainError),
         (lambda: synth(target_epsilon=None, noise_multiplier=0.0), DomainError),
-        (lambda: synth(choice_share=1.0), DomainError),
         (lambda: synth(pairs="cycle"), DomainError),
         (lambda: synth(pairs=[("age", "sex"), ("sex", "job"), ("job", "age")]), DomainError),
         (lambda: synth(pairs=[("age", "height")]), DomainError),

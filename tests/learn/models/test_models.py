@@ -177,20 +177,6 @@ def test_infinite_clipping_is_no_clipping():
     assert np.array_equal(model.clipped_gradient_sum(X, y, math.inf), model.gradient_sum(X, y))
 
 
-def test_rows_select():
-    rng = np.random.default_rng(1)
-    model = SoftmaxRegression(7, 3)
-    X, y = rng.normal(size=(500, 7)), rng.integers(3, size=500)
-    rows = np.array([3, 400, 77])
-    assert np.array_equal(
-        model.clipped_gradient_sum(X, y, 0.5, rows=rows),
-        model.clipped_gradient_sum(X[rows], y[rows], 0.5),
-    )
-    assert not model.clipped_gradient_sum(X, y, 0.5, rows=[]).any()
-    with pytest.raises(DomainError):
-        model.clipped_gradient_sum(X, y, 0.5, rows=[500])
-
-
 def test_a_users_model_needs_only_gradients():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(300, 4)), rng.normal(size=300)
@@ -220,28 +206,18 @@ def test_no_gradient_of_one_record_is_formed_for_dense_layers():
 
 
 @pytest.mark.parametrize(
-    ("X", "y", "message"),
+    ("X", "y", "error"),
     [
-        (np.zeros((3, 5)), [0, 1, 0], "shape"),
-        (np.zeros(3), [0, 1, 0], "shape"),
-        (np.zeros((3, 2)), [0, 1], "shape"),
+        (np.zeros((3, 5)), [0, 1, 0], DomainError),
+        (np.zeros(3), [0, 1, 0], DomainError),
+        (np.zeros((3, 2)), [0, 1], DomainError),
+        (np.zeros((2, 2)), np.array(["0", "1"]), ArgumentTypeError),
+        (np.array([["a", "b"]]), [0], ArgumentTypeError),
+        (np.eye(2) * 1j, [0, 1], ArgumentTypeError),
     ],
 )
-def test_bad_data(X, y, message):
-    with pytest.raises(DomainError, match=message):
-        LogisticRegression(2).check(X, y)
-
-
-@pytest.mark.parametrize(
-    ("X", "y"),
-    [
-        (np.zeros((2, 2)), np.array(["0", "1"])),
-        (np.array([["a", "b"]]), [0]),
-        (np.eye(2) * 1j, [0, 1]),
-    ],
-)
-def test_wrong_types(X, y):
-    with pytest.raises(ArgumentTypeError):
+def test_bad_data(X, y, error):
+    with pytest.raises(error, match="shape" if error is DomainError else "numbers"):
         LogisticRegression(2).check(X, y)
 
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 import accountant as ac
 from accountant import NeighbouringRelation as Relation
-from accountant.errors import ArgumentTypeError, BudgetExceeded, DomainError, UnsupportedError
+from accountant.errors import ArgumentTypeError, BudgetExceeded, DomainError
 from accountant.learn.pate import (
     GNMax,
     LNMax,
@@ -40,14 +40,19 @@ class Broken:
         raise ValueError(f"I have seen {y}")
 
 
-def test_shards_are_disjoint_and_stay_where_they_are():
-    place = assign_shards(1000, 7, rng=1)
-    assert set(place.tolist()) == set(range(7))
-    assert stats.chisquare(np.bincount(place)).pvalue > 1e-4
-    # With one record less the others stay.
-    assert (assign_shards(999, 7, rng=1) == place[:999]).all()
-    sizes = np.bincount(assign_shards(1000, 7, balanced=True, rng=1))
-    assert sizes.max() - sizes.min() == 1
+def test_every_record_draws_its_shard_by_itself():
+    """Shards by position have fixed sizes, and a record in front moves every other one."""
+    drawn = np.array([assign_shards(60, 4) for _ in range(500)])
+    assert stats.chisquare(np.bincount(drawn.ravel(), minlength=4)).pvalue > 1e-6
+    sizes = (drawn == 0).sum(axis=1)
+    low, high = (stats.chi2.isf(p, 499) / 499 * 60 * 0.25 * 0.75 for p in (1 - 1e-6, 1e-6))
+    assert low < np.var(sizes, ddof=1) < high
+    # Two records share a shard as often as two coins of four sides agree.
+    together = (drawn[:, 1:] == drawn[:, :-1]).mean()
+    assert abs(together - 0.25) < 5.0 * np.sqrt(0.25 * 0.75 / (500 * 59))
+    for one, more in ((0, 1), (7, 8), (60, 61), (999, 1000)):
+        first = assign_shards(more, 5, rng=1)
+        assert np.array_equal(assign_shards(one, 5, rng=1), first[:one])
 
 
 def test_one_record_moves_one_vote():
@@ -289,22 +294,6 @@ def test_digits_at_epsilon_two():
 def test_bad_input_is_refused(call, error):
     with pytest.raises(error):
         call()
-
-
-def test_balanced_shards_need_a_relation_that_keeps_the_number_of_records():
-    X, y = np.zeros((30, 1)), np.arange(30) % 3
-
-    def student(relation):
-        ensemble = TeacherEnsemble(Constant, 5, 3, balanced=True, rng=1).fit(X, y)
-        vote = GNMax(4.0, relation=relation)
-        return train_student(ensemble, X[:4], lambda *_: None, vote, delta=1e-5, rng=1)
-
-    with pytest.raises(UnsupportedError, match="balanced"):
-        student(Relation.ADD_OR_REMOVE)
-    assert student(Relation.REPLACE_ONE).queries == 4
-    # Why: one record less moves many.
-    more, less = (assign_shards(n, 5, balanced=True, rng=1) for n in (1000, 999))
-    assert (more[:-1] != less).mean() > 0.1
 
 
 @pytest.mark.parametrize(

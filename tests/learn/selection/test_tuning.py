@@ -12,7 +12,7 @@ import accountant as ac
 from accountant.conversions import rdp_to_epsilon
 from accountant.derived import AnyOf, FirstAboveThreshold, repetition
 from accountant.errors import ArgumentTypeError, BudgetExceeded, DomainError, UnsupportedError
-from accountant.learn.selection import draw_runs, select_best
+from accountant.learn.selection import draw_runs, select_best, tuning
 from accountant.noise import SecureGenerator
 
 BASE = ac.Gaussian(2.0)
@@ -70,9 +70,24 @@ def divergence(p, q, order):
     return mp.log(total) / (order - 1)
 
 
-def negative_binomial(gamma, eta, mean):
-    scale = mean * mpf(gamma) ** (eta + 1)
-    return lambda x: scale * (1 - (1 - mpf(gamma)) * x) ** (-eta - 1)
+def laws_of_best(p, q, gamma, eta):
+    """Return the laws of the best of a negative binomial number of runs with laws p and q."""
+    scale = exact_mean(gamma, eta) * mpf(gamma) ** (eta + 1)
+
+    def derivative(x):
+        return scale * (1 - (1 - mpf(gamma)) * x) ** (-eta - 1)
+
+    return [law_of_best([mpf(x) for x in law], derivative) for law in (p, q)]
+
+
+def require_no_more(laws, search, epsilons, orders):
+    """Require that laws differ by no more than a search says, in both directions."""
+    assert abs(sum(laws[0]) - 1) < 1e-9
+    for one, other in (laws, laws[::-1]):
+        for epsilon in epsilons:
+            assert profile(one, other, epsilon) <= search.delta(epsilon)
+        for order in orders:
+            assert divergence(one, other, order) <= search.rdp(order)
 
 
 def pmfs(rng, size):
@@ -88,23 +103,15 @@ def test_theorems_against_the_exact_law_of_the_best(gamma, eta):
     for _ in range(2):
         p, q = pmfs(rng, 5)
         search = ac.BestOfRuns(ac.DominatingPMFs(p, q), gamma, eta=eta)
-        derivative = negative_binomial(gamma, eta, exact_mean(gamma, eta))
-        best_p, best_q = (law_of_best([mpf(x) for x in law], derivative) for law in (p, q))
-        assert abs(sum(best_p) - 1) < 1e-9
-        for one, other in ((best_p, best_q), (best_q, best_p)):
-            for epsilon in (0.0, 0.3, 1.0, 2.5, 4.0):
-                assert profile(one, other, epsilon) <= search.delta(epsilon)
-            for order in (1.5, 3.0, 12.0):
-                assert divergence(one, other, order) <= search.rdp(order)
+        laws = laws_of_best(p, q, gamma, eta)
+        require_no_more(laws, search, (0.0, 0.3, 1.0, 2.5, 4.0), (1.5, 3.0, 12.0))
 
 
 def test_the_bound_is_nearly_attained():
     # Two outcomes of which the better is rare: the ratio of the choice reaches its bound.
     p, q = (1.0 - 0.02, 0.02), (1.0 - 0.01, 0.01)
     search = ac.BestOfRuns(ac.DominatingPMFs(p, q), 0.3, eta=1.0)
-    derivative = negative_binomial(0.3, 1.0, exact_mean(0.3, 1.0))
-    best_p, best_q = (law_of_best([mpf(x) for x in law], derivative) for law in (p, q))
-    attained = float(profile(best_p, best_q, 0.1))
+    attained = float(profile(*laws_of_best(p, q, 0.3, 1.0), 0.1))
     assert attained <= search.delta(0.1) < 2.5 * attained
 
 
@@ -112,33 +119,24 @@ def test_dropping_the_excess_is_noticed():
     # A mutant of Theorem P4 that forgets what the choice adds.
     p, q = (*[1 / 30] * 20, 1 / 3), (*[1 / 60] * 20, 2 / 3)
     search = ac.BestOfRuns(ac.DominatingPMFs(p, q), 0.05, eta=1.0)
-    derivative = negative_binomial(0.05, 1.0, exact_mean(0.05, 1.0))
-    best_p, best_q = (law_of_best([mpf(x) for x in law], derivative) for law in (p, q))
     epsilon = math.log(2.0)  # the base's largest loss
-    assert profile(best_p, best_q, epsilon) > 0.01
+    found = profile(*laws_of_best(p, q, 0.05, 1.0), epsilon)
     assert search.base.delta(epsilon + 1e-9) == 0.0
-    assert profile(best_p, best_q, epsilon) <= search.delta(epsilon)
+    assert 0.01 < found <= search.delta(epsilon)
 
 
 @pytest.mark.long(keep=1)
 @pytest.mark.parametrize("mean", [0.5, 6.0])
 def test_poisson_against_the_exact_law(mean):
-    rng = np.random.default_rng(int(mean * 10))
-    for _ in range(1):
-        p, q = pmfs(rng, 4)
-        search = ac.BestOfPoissonRuns(ac.DominatingPMFs(p, q), mean)
+    p, q = pmfs(np.random.default_rng(int(mean * 10)), 4)
+    search = ac.BestOfPoissonRuns(ac.DominatingPMFs(p, q), mean)
 
-        def derivative(x):
-            return mean * mp.e ** (mean * (x - 1))
+    def derivative(x):
+        return mean * mp.e ** (mean * (x - 1))
 
-        none = mp.e ** (-mpf(mean))
-        best_p, best_q = (law_of_best([mpf(x) for x in law], derivative, none) for law in (p, q))
-        assert abs(sum(best_p) - 1) < 1e-9
-        for one, other in ((best_p, best_q), (best_q, best_p)):
-            for epsilon in (0.0, 0.5, 2.0):
-                assert profile(one, other, epsilon) <= search.delta(epsilon)
-            for order in (1.5, 4.0):
-                assert divergence(one, other, order) <= search.rdp(order)
+    none = mp.e ** (-mpf(mean))
+    laws = [law_of_best([mpf(x) for x in law], derivative, none) for law in (p, q)]
+    require_no_more(laws, search, (0.0, 0.5, 2.0), (1.5, 4.0))
 
 
 def exact_mean(gamma, eta):
@@ -339,20 +337,10 @@ def tune(train=lambda s: s, space=(1,), mechanism=BASE, delta=1e-5, **options):
     return select_best(train, space, lambda o: 0.0, mechanism=mechanism, delta=delta, **options)
 
 
-def test_too_many_runs_are_refused():
-    search = ac.BestOfRuns(BASE, 1e-300, eta=5.0)
+def test_too_many_runs_are_refused(monkeypatch):
+    monkeypatch.setattr(tuning, "MOST_RUNS", 50)
     with pytest.raises(UnsupportedError, match="lower the mean"):
-        repetition_limit(search)
-
-
-def repetition_limit(search):
-    from accountant.learn.selection import tuning
-
-    kept, tuning.MOST_RUNS = tuning.MOST_RUNS, 50
-    try:
-        draw_runs(search, SecureGenerator(1))
-    finally:
-        tuning.MOST_RUNS = kept
+        draw_runs(ac.BestOfRuns(BASE, 1e-300, eta=5.0), SecureGenerator(1))
 
 
 class Proposes:

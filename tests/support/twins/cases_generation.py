@@ -87,7 +87,7 @@ case(
     covers=("accountant.learn.generation.train_dp_gan",),
     run=lambda data: train_dp_gan(
         data[0], DOMAIN, batches=Batches(20.0, sampling_probability=0.5, steps=2),
-        noise=Noise(1.0), delta=1e-5, generator_batch=8, hidden=(4,), generator_hidden=(4,),
+        noise=Noise(1.0), delta=1e-5, hidden=(4,), generator_hidden=(4,),
         rng=1,
     ),
     pairs=lambda: [*_tables(("ordinary", "one row"))(), *list(_odd())[:3]],

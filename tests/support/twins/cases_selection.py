@@ -206,10 +206,10 @@ class Nearest:
 QUERIES = pairs.features(6, 3, seed=2)
 
 
-def _student(aggregator: Any, **given: Any) -> Any:
+def _student(aggregator: Any) -> Any:
     def run(data: Any) -> Any:
         with np.errstate(all="ignore"):
-            ensemble = TeacherEnsemble(Nearest, 7, 3, rng=1, **given).fit(*data)
+            ensemble = TeacherEnsemble(Nearest, 7, 3, rng=1).fit(*data)
             return train_student(
                 ensemble, QUERIES, lambda X, where, names: (where, names), aggregator, delta=1e-5,
                 rng=2,
@@ -267,9 +267,9 @@ case(
     without=frozenset({"stream"}),
 )
 case(
-    name="train_student, balanced shards, a record replaced",
+    name="train_student, a record replaced",
     covers=("accountant.learn.pate.train_student",),
-    run=_student(GNMax(2.0, relation=Relation.REPLACE_ONE), balanced=True),
+    run=_student(GNMax(2.0, relation=Relation.REPLACE_ONE)),
     pairs=lambda: pairs.replacements(3, _classes),
     charges=_votes_price,
     without=frozenset({"stream"}),

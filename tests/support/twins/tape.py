@@ -265,9 +265,7 @@ class Tape(Script):
         return subset
 
     def _shards(self) -> Any:
-        def assign(n: int, shards: int, *, balanced: bool = False, rng: Any = None) -> Any:
-            if balanced:
-                return np.arange(n) % shards
+        def assign(n: int, shards: int, *, rng: Any = None) -> Any:
             return (self.for_records(n) * shards).astype(np.int64)
 
         return assign

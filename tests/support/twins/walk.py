@@ -50,7 +50,6 @@ WITHIN = {
     "accountant.learn.generation.pate_gan.Teachers": "train_pate_gan",
     "accountant.learn.pate.ensemble.assign_shards": "TeacherEnsemble",
     "accountant.learn.models.base.public_rows": "train_dp_sgd",
-    "accountant.learn.models.base.public_targets": "train_dp_sgd",
     "accountant.learn.models.base.rearranged": "train_dp_sgd",
     "accountant.learn.release.release_fraction": "train_dp_sgd",
     "accountant.learn.run.Run": "train_dp_sgd",
