@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from accountant._basics.binding import Bound, bind
@@ -88,19 +89,6 @@ _LATER = {
     "accountant.sampling.poisson": ("PoissonSampled",),
     "accountant.calibration.any_mechanism": ("calibrate", "smallest_threshold"),
 }
-# Packages and modules that are attributes without an import of their own.
-_PACKAGES = {
-    "attack",
-    "audit",
-    "calibration",
-    "conversions",
-    "learn",
-    "ledger",
-    "mechanisms",
-    "plots",
-    "report",
-    "sampling",
-}
 _HOME = {name: module for module, names in _LATER.items() for name in names}
 
 __all__ = [
@@ -167,12 +155,12 @@ __all__ = [
 if not TYPE_CHECKING:  # where every name is imported above, so that a misspelt one is an error
 
     def __getattr__(name: str) -> object:
-        if name in _PACKAGES:
-            return import_module(f"accountant.{name}")
-        if name in __all__:
+        if name in __all__ and name != "sampling":
             home = import_module(_HOME.get(name, "accountant.mechanisms"))
             found = globals()[name] = getattr(home, name)
             return found
+        if find_spec(f"accountant.{name}"):  # a package, without an import of its own
+            return import_module(f"accountant.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -203,11 +203,15 @@ def _exact_float(argument: Argument, value: Any) -> float:
     return number
 
 
-def in_fast_lane(q: object, sigma: object, steps: object, delta: object) -> bool:
-    """Tell whether all four are plain Python numbers inside their domains, with delta > 0.
+def in_fast_lane(
+    q: object, sigma: object, steps: object, delta: object, user_records: object, workers: object
+) -> bool:
+    """Tell whether a question is of plain Python numbers in their domains, δ > 0, one record each.
 
     Such a call, by far the commonest, needs no other check. A bool is an int to isinstance.
     """
+    if workers is not None or type(user_records) is not int or user_records != 1:
+        return False
     if not (type(q) is type(sigma) is type(delta) is float and type(steps) is int):
         return False
     return 0.0 <= q <= 1.0 and sigma > 0.0 and 0 <= steps <= MAX_COUNT and 0.0 < delta < 1.0

@@ -139,7 +139,7 @@ def test_workers(function):
 
 
 def test_the_fast_lane_admits_only_what_the_checks_admit():
-    good = (0.01, 1.0, 1000, 1e-5)
+    good = (0.01, 1.0, 1000, 1e-5, 1, None)
     assert checks.in_fast_lane(*good)
     for position, name in enumerate(("q", "sigma", "steps", "delta")):
         for value in OUTSIDE[name] + WRONG_TYPE:

@@ -2,8 +2,8 @@
 
 ``accountant``, ``history``, ``evaluation``
     What was released, what is asked about it, and who computes the answer.
-``budget``, ``meters``, ``basic``, ``filters``, ``moments``, ``kinds``
-    What must not be exceeded, and the meters that watch over it; ``exact_sums`` does not round.
+``budget``, ``meters``, ``basic``, ``filters``, ``kinds``
+    What must not be exceeded, and the meters that watch over it.
 ``plans``
     What was set aside before the first release, refusals, and what would fit instead.
 ``odometer``, ``individual``

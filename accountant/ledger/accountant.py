@@ -313,8 +313,7 @@ class Accountant(Uncopied, Questions, Kept):
         with self._lock:
             self._history.check_relation((*self._planned, entry(mechanism, 1)))
             watch = self._metered(None, "affordable_by_filter")
-            assert self._budget is not None
-            return plans.allowances(watch, self._budget, self._history.counts, mechanism)
+            return plans.allowances(watch, self._history.counts, mechanism)
 
     def _refuse_forks(self) -> None:
         """Refuse in a forked process: it has a copy of the budget, and both would spend it."""
@@ -345,9 +344,9 @@ class Accountant(Uncopied, Questions, Kept):
             self._history.check_relation((*first, *new))
             tally = self._history.tally(new)
             charges = [(item.mechanism, item.count) for item in new]
-            watch, budget = self._watch, self._budget
-            if watch is not None and budget is not None and not watch.admits(charges):
-                raise BudgetExceeded(plans.refusal(watch, budget, self._history.counts, charges))
+            watch = self._watch
+            if watch is not None and not watch.admits(charges):
+                raise BudgetExceeded(plans.refusal(watch, self._history.counts, charges))
             if not record:
                 return
             # Nothing below can fail for a reason of the caller's.

@@ -20,7 +20,7 @@ from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import AccountantError, DomainError, PrecisionError, UnsupportedError
 from accountant.ledger import basic, evaluation
 from accountant.ledger.evaluation import dp_sgd_step
-from accountant.ledger.meters import Limits, Meter, Remaining, largest, unspent
+from accountant.ledger.meters import Charges, Limits, Meter, Remaining, largest, unspent
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair, has_pld
 from accountant.relations import NeighbouringRelation
@@ -77,7 +77,7 @@ class KindsMeter(Meter):
         """Tell whether the packets that hold so many releases are within the capacity."""
         return self._units(sums) <= self._capacity
 
-    def reserve(self, menu: Sequence[tuple[Mechanism, int]]) -> None:
+    def reserve(self, menu: Charges) -> None:
         """Charge a menu in full; what is not among the kinds leaves nothing."""
         try:
             self.add(menu)
@@ -255,7 +255,7 @@ class FixedMeter(Meter):
         """Tell nothing about sums; :meth:`admits` composes."""
         return not sums
 
-    def admits(self, charges: Sequence[tuple[Mechanism, int]]) -> bool:
+    def admits(self, charges: Charges) -> bool:
         """Tell whether the composition with all ``charges`` is within the budget."""
         if len(charges) != 1:
             return self._fits(charges)
@@ -272,7 +272,7 @@ class FixedMeter(Meter):
         """Tell whether releases are admitted; no if it cannot be computed."""
         return self._surely_fits([(mechanism, count)])
 
-    def add(self, charges: Sequence[tuple[Mechanism, int]]) -> None:
+    def add(self, charges: Charges) -> None:
         """Add charges, without asking."""
         for mechanism, count in charges:
             self._counts[mechanism] = self._counts.get(mechanism, 0) + count
@@ -289,7 +289,7 @@ class FixedMeter(Meter):
         self._known = mechanism, found
         return found
 
-    def epsilon_after(self, charges: Sequence[tuple[Mechanism, int]]) -> float:
+    def epsilon_after(self, charges: Charges) -> float:
         """Return the ε of the composition."""
         return self._epsilon_of(self._with(charges))
 
@@ -301,14 +301,14 @@ class FixedMeter(Meter):
         unit = f"ε at delta = {self._delta!r}, in nats"
         return Remaining(spent, self._epsilon, unit, unspent(used))
 
-    def _surely_fits(self, charges: Sequence[tuple[Mechanism, int]]) -> bool:
+    def _surely_fits(self, charges: Charges) -> bool:
         """Tell whether charges nobody has asked for yet would fit; no if it cannot be computed."""
         try:
             return self._fits(charges)
         except (AccountantError, ArithmeticError, MemoryError):
             return False
 
-    def _fits(self, charges: Sequence[tuple[Mechanism, int]]) -> bool:
+    def _fits(self, charges: Charges) -> bool:
         counts = self._with(charges)
         # A sum of decimals is exact, and δ pays for a hair (Theorem L18).
         if basic.fits(*basic.summed(counts), basic.written(self._epsilon), Fraction(self._delta)):
@@ -319,7 +319,7 @@ class FixedMeter(Meter):
     def _epsilon_of(self, counts: tuple[tuple[Mechanism, int], ...]) -> float:
         return min(evaluation.epsilon(counts, self._delta), basic.basic_epsilon(counts))
 
-    def _with(self, charges: Sequence[tuple[Mechanism, int]]) -> tuple[tuple[Mechanism, int], ...]:
+    def _with(self, charges: Charges) -> tuple[tuple[Mechanism, int], ...]:
         counts = dict(self._counts)
         for mechanism, count in charges:
             counts[mechanism] = counts.get(mechanism, 0) + count

@@ -142,14 +142,14 @@ class BlockExceeded(BudgetExceeded):
 def refusal(address: str, case: Case | None, item: Entry) -> BlockExceeded:
     """Return the refusal of a charge by what ``case`` holds, and what the block has left."""
     assert case is not None
-    found, budget, charges = watch(case), texts.budget_of(case.text), [(item.mechanism, item.count)]
+    found, charges = watch(case), [(item.mechanism, item.count)]
     left, fit, why = found.remaining(), "", ""
     if found.quick:
-        total, why = totals(found, budget, case.counts, charges)
+        total, why = totals(found, case.counts, charges)
         fit = f": {total}; {found.affordable(item.mechanism)} would fit"
     message = (
-        f"block {address} cannot pay {named(charges)} of its budget, {budget.words}{fit}. No block"
-        f" was charged{why}"
+        f"block {address} cannot pay {named(charges)} of its budget, {found.budget.words}{fit}."
+        f" No block was charged{why}"
     )
     return BlockExceeded(message, address, left, ((repr(item.mechanism), item.count),))
 
@@ -159,7 +159,7 @@ def refused_plan(address: str, case: Case, item: Entry) -> BlockExceeded:
     found = watch(case)
     message = (
         f"block {address} cannot pay a plan of {named([(item.mechanism, item.count)])}:"
-        f" {texts.budget_of(case.text).words} allows {found.plannable(item.mechanism)} beside what"
+        f" {found.budget.words} allows {found.plannable(item.mechanism)} beside what"
         " is planned. Nothing was planned"
     )
     return BlockExceeded(message, address, found.remaining(), ((repr(item.mechanism), item.count),))

@@ -22,7 +22,7 @@ from accountant.errors import (
     UnsupportedError,
 )
 from accountant.ledger import Accountant, Budget, filters, plans
-from accountant.ledger.moments import MomentsMeter
+from accountant.ledger.filters import MomentsMeter
 from accountant.ledger.plans import Watch
 from accountant.relations import NeighbouringRelation
 from support.toy_mechanisms import Coin, Noise

@@ -49,7 +49,6 @@ BESIDE = {
     "analyses/renyi_conversion": CONVERSIONS,
     "analyses/over_steps/history": STEPS,
     "ledger/filters": FILTERS,
-    "ledger/exact_sums": FILTERS[:2],
     "ledger/budget": FILTERS,
     "ledger/meters": FILTERS,
     "ledger/odometer": FILTERS[:2],
