@@ -15,8 +15,8 @@ from accountant.store.decisions import BlockExceeded, Case, Counts, Held
 from accountant.store.journal import Transaction
 from accountant.store.texts import EVERYONE, range_of, runs, siblings
 
-_BLOCKS = (
-    "SELECT b.id, b.address, g.text, b.relation, b.planned"
+BLOCKS = (
+    "SELECT b.id, b.address, g.text, b.relation, b.planned, b.deltas"
     " FROM accountant_blocks b LEFT JOIN accountant_budgets g ON g.id = b.budget WHERE"
 )
 HELD = (
@@ -87,7 +87,7 @@ def state(turn: Transaction, request: Request) -> State:
     where, values = turn.database.find((*request.named, EVERYONE))
     earlier, blocks, held = turn.open(
         ("SELECT seq, action, body FROM accountant_journal WHERE key = ?", (request.key,)),
-        (f"{_BLOCKS} {where} ORDER BY b.id", values),
+        (f"{BLOCKS} {where} ORDER BY b.id", values),
         (f"{HELD} ({where}) ORDER BY 1, 2", values),
     )
     found: dict[int, tuple[tuple[int, int], ...]] = {}
@@ -95,7 +95,7 @@ def state(turn: Transaction, request: Request) -> State:
     for block, kind, count, text in held:
         found[block] = (*found.get(block, ()), (kind, count))
         kinds[kind] = text
-    for planned in {row[-1] for row in blocks}:
+    for planned in {row[4] for row in blocks}:
         for kind, _, _ in decisions.plan_of(planned):
             if kind not in kinds:
                 kinds |= dict(turn.ask(f"{_KINDS} id = ?", kind))

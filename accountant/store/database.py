@@ -26,6 +26,21 @@ Query: TypeAlias = "tuple[str, tuple[object, ...]]"
 Trouble: TypeAlias = 'Literal["busy", "lost", "missing", "count", "other"]'
 
 
+class Answer:
+    """The rows that a statement found, once its batch was sent."""
+
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+
+    def fetchall(self) -> list[Any]:
+        """Return all rows."""
+        return self.rows
+
+    def fetchone(self) -> Any:
+        """Return the first row; None without one."""
+        return self.rows[0] if self.rows else None
+
+
 class Database(ABC):
     """One connection. SQL is written with ``?``, and both databases run the same text.
 

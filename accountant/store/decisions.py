@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from accountant._basics.display import json_value
 from accountant.errors import BudgetExceeded
-from accountant.ledger import Remaining
+from accountant.ledger import Budget, Remaining
 from accountant.ledger.filters import named
 from accountant.ledger.history import Entry
 from accountant.ledger.plans import Watch, totals
@@ -36,6 +36,12 @@ class Held(NamedTuple):
     text: str | None
     relation: str
     planned: str
+    deltas: str
+
+    @property
+    def budget(self) -> Budget | None:
+        """The budget; None without one."""
+        return None if self.text is None else texts.budget_of(self.text)
 
 
 class Case(NamedTuple):

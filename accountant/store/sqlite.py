@@ -14,8 +14,7 @@ from typing import Any
 from accountant._basics import files
 from accountant.errors import DomainError, LedgerError, UnsupportedError
 from accountant.ledger import storage
-from accountant.store.database import Database, Trouble
-from accountant.store.pipeline import Answer
+from accountant.store.database import Answer, Database, Trouble
 
 # UPDATE … FROM came with this version of SQLite.
 _LEAST = (3, 33, 0)

@@ -9,7 +9,7 @@ import pytest
 from accountant import store
 from accountant.ledger import Budget
 from accountant.mechanisms import Gaussian
-from accountant.store.pipeline import Pipeline
+from accountant.store.postgres import Pipeline
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import accountant as ac
 from accountant import mechanisms as m
-from accountant.cli import main, releases
+from accountant.cli import main, options
 from accountant.ledger import Accountant
 from accountant.sampling.poisson import PoissonSampled
 
@@ -89,7 +89,7 @@ def test_nested_mechanisms(tmp_path):
     sampled = {"mechanism": inner, "sampling_probability": 0.5}
     release = {"mechanism": "PoissonSampled", "parameters": sampled}
     path.write_text(json.dumps({"delta": 1e-5, "release": [release]}))
-    history = releases.read(path).ledger.history
+    history = options.read(path).ledger.history
     assert history[0].mechanism == PoissonSampled(m.Laplace(3.0), 0.5)
 
 
