@@ -13,6 +13,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, cast, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
 from accountant import broadcasting, checks
 from accountant.analyses import contour, user_level
 from accountant.bounds import Bounds
@@ -67,15 +70,15 @@ def get_epsilon(
     q: Reals, sigma: Reals, steps: Counts, delta: Reals, **options: Unpack[_Analysis]
 ) -> Checked: ...
 def get_epsilon(
-    q: Reals,
-    sigma: Reals,
-    steps: Counts,
-    delta: Reals,
+    q: Scalar | ArrayLike,
+    sigma: Scalar | ArrayLike,
+    steps: Integer | ArrayLike,
+    delta: Scalar | ArrayLike,
     *,
-    user_records: Counts = 1,
+    user_records: Integer | ArrayLike = 1,
     method: Method = "exact",
     workers: int | None = None,
-) -> Checked:
+) -> float | NDArray[np.float64]:
     """Return the privacy loss ε that ``steps`` steps of DP-SGD spend, certified never too small.
 
     Parameters
@@ -152,12 +155,12 @@ def get_epsilon(
 
 
 def epsilon_bounds(
-    q: Reals,
-    sigma: Reals,
-    steps: Counts,
-    delta: Reals,
+    q: Scalar | ArrayLike,
+    sigma: Scalar | ArrayLike,
+    steps: Integer | ArrayLike,
+    delta: Scalar | ArrayLike,
     *,
-    user_records: Counts = 1,
+    user_records: Integer | ArrayLike = 1,
     workers: int | None = None,
 ) -> Bounds:
     """Return a certified bracket of ε.
@@ -200,14 +203,14 @@ def get_delta(
     q: Reals, sigma: Reals, steps: Counts, epsilon: Reals, **options: Unpack[_Options]
 ) -> Checked: ...
 def get_delta(
-    q: Reals,
-    sigma: Reals,
-    steps: Counts,
-    epsilon: Reals,
+    q: Scalar | ArrayLike,
+    sigma: Scalar | ArrayLike,
+    steps: Integer | ArrayLike,
+    epsilon: Scalar | ArrayLike,
     *,
-    user_records: Counts = 1,
+    user_records: Integer | ArrayLike = 1,
     workers: int | None = None,
-) -> Checked:
+) -> float | NDArray[np.float64]:
     """Return the δ at which ``steps`` steps of DP-SGD are (ε, δ)-private, never too small.
 
     Parameters
@@ -242,12 +245,12 @@ def get_delta(
 
 
 def delta_bounds(
-    q: Reals,
-    sigma: Reals,
-    steps: Counts,
-    epsilon: Reals,
+    q: Scalar | ArrayLike,
+    sigma: Scalar | ArrayLike,
+    steps: Integer | ArrayLike,
+    epsilon: Scalar | ArrayLike,
     *,
-    user_records: Counts = 1,
+    user_records: Integer | ArrayLike = 1,
     workers: int | None = None,
 ) -> Bounds:
     """Return a certified bracket of δ.
@@ -288,14 +291,14 @@ def get_rdp(
     q: Reals, sigma: Reals, steps: Counts, orders: Reals, **options: Unpack[_Options]
 ) -> Checked: ...
 def get_rdp(
-    q: Reals,
-    sigma: Reals,
-    steps: Counts,
-    orders: Reals,
+    q: Scalar | ArrayLike,
+    sigma: Scalar | ArrayLike,
+    steps: Integer | ArrayLike,
+    orders: Scalar | ArrayLike,
     *,
-    user_records: Counts = 1,
+    user_records: Integer | ArrayLike = 1,
     workers: int | None = None,
-) -> Checked:
+) -> float | NDArray[np.float64]:
     """Return the Rényi divergence of ``steps`` steps at real orders, never too small.
 
     Parameters

@@ -7,7 +7,6 @@ from fractions import Fraction
 import pytest
 from click.testing import CliRunner
 
-import accountant as ac
 from accountant import mechanisms as m
 from accountant.cli import main, options
 from accountant.ledger import Accountant
@@ -70,17 +69,6 @@ def test_the_table_is_rounded_to_the_safe_side(compose):
     upper, lower = (Fraction(word) for word in re.findall(r"\d\.\d+(?![\de-])", row)[-2:])
     assert bounds.upper <= upper <= Fraction(bounds.upper) * (1 + Fraction(1, 10**4))
     assert lower <= bounds.lower
-
-
-def test_plain_dp_sgd_equals_the_one_call_function(compose):
-    release = RELEASE | {"sampling_probability": 0.02, "count": 500}
-    answer = json.loads(compose({"delta": 1e-6, "release": [release]}, "--json"))
-    assert answer["epsilons"][0]["epsilon"] == ac.get_epsilon(0.02, 2.0, 500, 1e-6)
-
-
-def test_infinities_are_written_as_text(compose):
-    answer = json.loads(compose({"delta": 0.0, "release": [RELEASE]}, "--json"))
-    assert answer["epsilons"][0]["epsilon"] == "inf"
 
 
 def test_nested_mechanisms(tmp_path):

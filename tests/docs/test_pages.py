@@ -78,13 +78,6 @@ def test_pictures_that_pages_show_exist():
         assert int.from_bytes((DOCS / picture).read_bytes()[16:20], "big") >= 1800
 
 
-def test_every_column_of_a_table_has_a_heading():
-    """A screen reader says the heading of each cell."""
-    for page in DOCS.glob("*.md"):
-        for line in re.findall(r"^(\|.*\|)\n\|[-:| ]+\|$", page.read_text(), re.M):
-            assert all(cell.strip() for cell in line[1:-1].split("|")), (page.name, line)
-
-
 def test_the_page_of_the_ledger_describes_the_file(tmp_path):
     ledger = ac.Accountant()
     ledger.step(noise_multiplier=1.1, sampling_probability=0.01, label="a")

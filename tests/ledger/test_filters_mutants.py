@@ -3,14 +3,12 @@
 import math
 from fractions import Fraction
 
-import mpmath
 import pytest
 
 from accountant.calibration import calibrate_sigma
 from accountant.errors import UnsupportedError
 from accountant.ledger import Budget, filters
 from accountant.ledger.filters import divergence
-from accountant.ledger.meters import used_part
 from accountant.mechanisms import ApproximateDP, Gaussian, PureDP
 from support.toy_mechanisms import LinePair, Skewed
 
@@ -22,16 +20,6 @@ def test_charges_are_rounded_up_to_the_last_unit():
     watch = filters.meter(Budget(1.0, 1e-5, filter="gaussian")).inner
     assert watch.cost(Gaussian(3.0)) == (Fraction(1, 9),)
     assert watch.cost(Gaussian(math.inf)) == (0,)
-
-
-@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 7.5, 100.0])
-@pytest.mark.parametrize("delta", [1e-300, 1e-12, 1e-5, 0.3, 0.999])
-def test_the_capacity_for_squares_is_just_below_the_root(epsilon, delta):
-    with mpmath.workdps(50):
-        v = mpmath.mpf(filters._variance_lower(epsilon, delta))
-        reached = mpmath.sqrt(2 * v * -mpmath.log(mpmath.mpf(delta))) + v / 2
-        assert reached <= epsilon
-        assert reached >= epsilon * (1 - mpmath.mpf(10) ** -12)
 
 
 @pytest.mark.parametrize("kind", ["renyi", "gaussian", "approximate"])
@@ -157,14 +145,6 @@ def test_an_order_without_capacity_is_closed_for_good():
     assert watch.affordable(Late(1.0, 1.0)) == 0
     assert watch.affordable(Skewed(high / 1000, 0.0)) in (1, 2)
     assert watch.remaining().fraction == 1.0
-
-
-def test_parts_of_capacities_that_are_nothing():
-    assert used_part(0, 0) == 0.0
-    for spent, capacity in ((1, 0), (0, -1), (1, -1)):
-        assert used_part(spent, capacity) == math.inf
-    assert used_part(1, 3) == math.nextafter(1 / 3, 1.0)
-    assert used_part(6, 3) == 2.0
 
 
 class OneWay(Skewed):
