@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from accountant import checks
 from accountant.composition import Composition
@@ -16,10 +14,10 @@ from accountant.errors import BudgetExceeded, DomainError, UnsupportedError
 from accountant.ledger import evaluation, plans
 from accountant.ledger.budget import Budget
 from accountant.ledger.evaluation import Questions
-from accountant.ledger.history import Entry, History, Uncopied, entry
+from accountant.ledger.history import Entry, Uncopied, entry
 from accountant.ledger.meters import Remaining
 from accountant.ledger.plans import Watch
-from accountant.ledger.storage import Kept, Versions
+from accountant.ledger.storage import Kept
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 
@@ -51,20 +49,6 @@ class Accountant(Uncopied, Questions, Kept):
 
     _COPIED = "an Accountant has no copies; merge it into another, or save it"
     _PICKLED = "an Accountant is not pickled; use to_json or save"
-
-    @to_nearest
-    def __init__(self, budget: Budget | None = None) -> None:
-        checks.instance("budget", budget, (Budget, type(None)), "a Budget or None")
-        self._lock = threading.RLock()
-        self._process = os.getpid()
-        self._ended = self._busy = False
-        self._budget = budget
-        self._watch: Watch | None = None if budget is None else Watch(budget)
-        self._planned: tuple[Entry, ...] = ()
-        self._history = History()
-        self._deltas: set[float] = set()
-        # For each file: the digests of the contents this ledger knows, hence may replace.
-        self._versions: dict[Path, Versions] = {}
 
     # Planning and recording
 
@@ -353,16 +337,6 @@ class Accountant(Uncopied, Questions, Kept):
             if watch is not None:
                 watch.add(charges)
             self._history.extend(new, tally)
-
-    def _restore(self, entries: Sequence[Entry], planned: Sequence[Entry] = ()) -> None:
-        """Take up what was planned and records that happened, within the budget or not."""
-        self._history.check_relation((*planned, *entries))
-        tally = self._history.tally(entries)
-        if self._watch is not None:
-            self._watch.plan([(item.mechanism, item.count) for item in planned], ask=False)
-            self._watch.restore(list(tally.items()))
-        self._planned = tuple(planned)
-        self._history.extend(entries, tally)
 
     def _metered(self, budget: Budget | None, question: str) -> Watch:
         """Return what watches over this ledger, or would with another budget and no plan."""

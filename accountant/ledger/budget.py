@@ -14,7 +14,7 @@ from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.ledger import evaluation, filters
 from accountant.ledger.kinds import noise_levels, packets_for
-from accountant.ledger.meters import CANDIDATES, LEVELS, Limits, default_orders
+from accountant.ledger.meters import CANDIDATES, LEVELS, ORDER, Limits, default_orders
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import mechanism_of
 
@@ -32,18 +32,9 @@ _OWNERS: dict[str, Collection[str]] = {
     "packets": ("kinds",),
 }
 
-# Far above any order of use, and small enough that order - 1 is exact.
-MAX_ORDER = 2.0**40
-
 # Every kind is tried in every unit of a budget.
 MOST_KINDS = 64
 
-ORDER = checks.Argument(
-    "orders",
-    "Rényi orders in (1, 2**40]",
-    lambda x: (x > 1.0) & (x <= MAX_ORDER),
-    "One order fixed in advance is sharpest; several share delta",
-)
 _SHARE = checks.Argument(
     "share",
     "a fraction in [0, 1 - 1e-6]",

@@ -51,7 +51,7 @@ BESIDE = {
     "ledger/filters": FILTERS,
     "ledger/budget": FILTERS,
     "ledger/meters": FILTERS,
-    "ledger/odometer": FILTERS[:2],
+    "ledger/evaluation": FILTERS[:2],
     "ledger/kinds": ["ledger/test_accountant_affordable.py", *FILTERS],
     "composition/composition": [*COMPOSED, *MERGED],
     "composition/problems": COMPOSED,
