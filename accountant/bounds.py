@@ -54,8 +54,7 @@ class Bounds:
         # In positive form: NaN is not <= anything.
         if not ordered:
             raise DomainError(
-                f"Bounds must have lower <= upper, in one shape and without NaN;"
-                f" got {lower!r} and {upper!r}"
+                f"Bounds must have lower <= upper, of one shape; got {lower!r} and {upper!r}"
             )
         object.__setattr__(self, "_lower", low)
         object.__setattr__(self, "_upper", high)

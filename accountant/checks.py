@@ -248,10 +248,7 @@ def batch_size(value: object, dataset_size: int) -> int:
     """Check a batch size against the data."""
     size = whole(BATCH_SIZE, value)
     if size > dataset_size:
-        raise DomainError(
-            f"batch_size must be at most dataset_size = {dataset_size}; got {size}."
-            " A batch cannot hold more records than there are"
-        )
+        raise DomainError(f"batch_size must be at most dataset_size = {dataset_size}; got {size}")
     return size
 
 
@@ -312,10 +309,7 @@ def supported_relation(
     if checked in available:
         return checked
     names = " and ".join(map(repr, available))
-    raise UnsupportedError(
-        f"{name} has no theorem for {checked!r}; it has one for {names}."
-        " A guarantee under one relation says nothing about another"
-    )
+    raise UnsupportedError(f"{name} has no theorem for {checked!r}; it has one for {names}")
 
 
 def _one(name: str, kind: str, shape: tuple[int, ...]) -> ArgumentTypeError:

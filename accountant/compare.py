@@ -192,10 +192,7 @@ def compare_samplers(
     chosen = list(known) if samplers is None else list(samplers)
     for name in chosen:
         if name not in known:
-            raise DomainError(
-                f"samplers must be among {', '.join(map(repr, known))}; got {name!r}."
-                " Leave it out for all of them"
-            )
+            raise DomainError(f"samplers must be among {', '.join(map(repr, known))}; got {name!r}")
     rows = []
     for name in chosen:
         sampler = known[name]()

@@ -52,8 +52,7 @@ def epsilon(
     spent = quick.get_epsilon(q, sigma, steps, delta, user_records=user_records, method=method)
     if spent == math.inf and delta > 0.0:
         raise PrecisionError(
-            f"no finite ε is certified for sigma = {sigma!r} and steps = {steps!r}: what a step may"
-            " reveal is beyond the range of doubles"
+            f"no finite ε is certified for sigma = {sigma!r} and steps = {steps!r}"
         )
     values: dict[str, Any] = {"epsilon": spent}
     if method == "exact":

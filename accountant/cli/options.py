@@ -58,10 +58,7 @@ def require_different(**files: Path | None) -> None:
     for place, (name, path) in enumerate(named):
         for other, earlier in named[:place]:
             if _is_same(earlier, path):
-                raise DomainError(
-                    f"{other} and {name} must be different files; both are {path}, and one would"
-                    " overwrite the other"
-                )
+                raise DomainError(f"{other} and {name} must be different files; both are {path}")
 
 
 def _is_same(first: Path, second: Path) -> bool:
@@ -122,10 +119,8 @@ class Sampling(NamedTuple):
             if dataset_size is None:
                 raise DomainError("--batch-size needs --dataset-size")
             if batch_size > dataset_size:
-                raise DomainError(
-                    f"--batch-size must be at most --dataset-size = {dataset_size};"
-                    f" got {batch_size}"
-                )
+                most = f"--dataset-size = {dataset_size}"
+                raise DomainError(f"--batch-size must be at most {most}; got {batch_size}")
             q = Fraction(batch_size, dataset_size)
         if epochs is not None:
             if not q:
@@ -139,9 +134,7 @@ class Sampling(NamedTuple):
     def probability(self) -> float:
         """Return q as a double that is not below it."""
         if self.q is None:
-            raise DomainError(
-                "say how records are sampled: --batch-size and --dataset-size, or --q"
-            )
+            raise DomainError("give --batch-size and --dataset-size, or --q")
         if not 0 <= self.q <= 1:
             raise DomainError(f"--q must be a sampling probability in [0, 1]; got {self.q}")
         return fraction_up(self.q)
@@ -283,10 +276,7 @@ def budget_from(
             raise DomainError("--rho, or --mu, describes a budget alone; leave the others out")
         return Budget.mu(mu) if rho is None and mu is not None else Budget.rho(rho or 0.0)
     if epsilon is None:
-        raise DomainError(
-            "a budget needs --epsilon; with --delta, or without one for pure releases. Or --rho, or"
-            " --mu"
-        )
+        raise DomainError("a budget needs --epsilon, with or without --delta; or --rho; or --mu")
     delta = delta or 0.0
     by_kinds = rule == "kinds" or (rule is None and (kinds is not None or noise is not None))
     if not by_kinds:

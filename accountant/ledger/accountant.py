@@ -99,8 +99,7 @@ class Accountant(Uncopied, Questions, Kept):
                 raise DomainError("plan needs a budget; this ledger has none")
             if self._history.first is not None:
                 raise UnsupportedError(
-                    "plan comes before the first release: what is planned after it may depend on"
-                    " it. Record releases as they come"
+                    "plan comes before the first release, on which it may depend"
                 )
             self._history.check_relation((*self._planned, *menu))
             if count is None:
@@ -193,8 +192,7 @@ class Accountant(Uncopied, Questions, Kept):
         with self._lock:
             if self._planned and new:
                 raise UnsupportedError(
-                    "merge needs a ledger without a plan: what was planned may depend on releases"
-                    " that another ledger recorded before. Record both in one ledger as they come"
+                    "merge needs a ledger without a plan, which comes before all releases"
                 )
             self._append(new)
             self._deltas |= deltas
@@ -303,8 +301,7 @@ class Accountant(Uncopied, Questions, Kept):
         """Refuse in a forked process: it has a copy of the budget, and both would spend it."""
         if self._budget is not None and os.getpid() != self._process:
             raise UnsupportedError(
-                "this Accountant was copied by a fork, and its budget with it. Let one process"
-                " charge, or share a file through Accountant.transaction"
+                "this Accountant was copied by a fork; share a file through Accountant.transaction"
             )
 
     @contextlib.contextmanager

@@ -271,8 +271,5 @@ def is_plain(pair: DominatingPair) -> bool:
 
 def _known(mechanism: Mechanism, value: float, letter: str) -> Fraction:
     if not 0.0 <= value < math.inf:
-        raise UnsupportedError(
-            f"{mechanism!r} has no known {letter}, which this budget adds up. It needs a budget in"
-            " ε and δ, as Budget(1.0, 1e-06)"
-        )
+        raise UnsupportedError(f"{mechanism!r} has no known {letter}, which this budget adds up")
     return Fraction(value)

@@ -137,8 +137,7 @@ class Budget(Limits):
         checks.choice("filter", self.filter, FILTERS)
         if (self.filter == "pure") != (self.delta == 0.0):
             raise DomainError(
-                'filter must be "pure", or left out, if and only if delta is 0; got filter='
-                f"{self.filter!r} and delta={self.delta!r}"
+                f'filter must be "pure" at delta = 0 alone; got {self.filter!r} at {self.delta!r}'
             )
         for name, owners in _OWNERS.items():
             if getattr(self, name) is not None and self.filter not in owners:
@@ -313,7 +312,6 @@ class Budget(Limits):
         self._set("orders", orders)
         if not max(self.renyi_capacities()[1]) > 0.0:
             raise DomainError(
-                f"orders must leave something to spend at (epsilon, delta) = ({self.epsilon!r},"
-                f" {self.delta!r}); got {orders!r}. Leave them out to have one chosen"
+                f"orders must leave something to spend of {self.epsilon, self.delta}; got {orders}"
             )
         return orders

@@ -114,10 +114,7 @@ def decode(text: object) -> Contents:
     if type(version) is not int or version < 1:
         raise LedgerError(f"a ledger's version must be an integer >= 1; got {version!r}")
     if version != VERSION:
-        raise LedgerError(
-            f"this ledger has version {version}, and this release reads version {VERSION} alone."
-            " Read it with the release that wrote it"
-        )
+        raise LedgerError(f"a ledger's version must be {VERSION}; got {version}")
     schema.keys(document, {"format", "version", "revision", "checksum", "ledger"}, "a ledger")
     body = document["ledger"]
     if document["checksum"] != checksum(document["revision"], body):
@@ -164,8 +161,7 @@ def _decode_entries(values: list[Any], mechanisms: list[Mechanism]) -> list[Entr
         number, count, label, time = value
         if type(number) is not int or not 0 <= number < len(mechanisms):
             raise LedgerError(
-                f"record {position} must name one of {len(mechanisms)} mechanisms by its number,"
-                f" from 0; got {number!r:.40}"
+                f"record {position} must name one of the mechanisms, from 0; got {number!r:.40}"
             )
         try:
             values[position] = record(mechanisms[number], count, label, time)

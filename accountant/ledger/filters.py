@@ -301,9 +301,8 @@ class ApproximateMeter(Meter):
         epsilon = max(0.0, *(pair.support[1] for pair in pairs))
         if not epsilon < math.inf:
             raise UnsupportedError(
-                f"{mechanism!r} has no finite ε at its own δ, so an (ε, δ) filter cannot charge it."
-                " Charge ApproximateDP(mechanism.epsilon(d), delta=d) at a d fixed for this"
-                ' release, or use filter="renyi"'
+                f"{mechanism!r} has no finite ε at its own δ, so this filter cannot charge it."
+                " Charge ApproximateDP(mechanism.epsilon(d), delta=d) at a d fixed before"
             )
         delta = max(pair.infinite_mass for pair in pairs)
         return meters.ceiling(Fraction(epsilon) ** 2), meters.floor(delta)

@@ -43,7 +43,7 @@ def entry(mechanism: object, count: object, label: object = None, time: object =
         hash(checked)
     except TypeError:
         raise ArgumentTypeError(
-            f"mechanism must be hashable, a frozen value; got a {type(mechanism).__name__}"
+            f"mechanism must be hashable; got a {type(mechanism).__name__}"
         ) from None
     return record(checked, count, label, time)
 
@@ -85,9 +85,8 @@ class History:
                 continue  # as step after step of one run
             if first is not None and item.mechanism.relation is not first.relation:
                 raise UnsupportedError(
-                    f"{item.mechanism!r} has the neighbouring relation {item.mechanism.relation!r},"
-                    f" this ledger {first.relation!r}; guarantees under different relations"
-                    " are never composed. Keep a ledger for each"
+                    f"{item.mechanism!r} must have this ledger's neighbouring relation,"
+                    f" {first.relation!r}; got {item.mechanism.relation!r}"
                 )
 
     def remaining_count(self, mechanism: Mechanism) -> int:

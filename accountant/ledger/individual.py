@@ -86,8 +86,8 @@ class IndividualFilter(Uncopied):
         budget = _by_divergences(budget)
         if budget.filter not in ("renyi", "gaussian", "kinds", "pure") or budget.share:
             raise DomainError(
-                'budget must have filter="moments", "renyi" and no share, "gaussian", "kinds" or'
-                f' "pure", for individual accounting; got {budget!r}'
+                'budget must be of filter "moments", "renyi" and no share, "gaussian", "kinds" or'
+                f' "pure"; got {budget!r}'
             )
         n = checks.whole(_DATASET_SIZE, dataset_size)
         self._lock = threading.Lock()
@@ -142,8 +142,7 @@ class IndividualFilter(Uncopied):
         """
         if tuple(np.ravel(checks.real(_ORDERS, orders)).tolist()) != self._orders:
             raise DomainError(
-                f"orders must be those of this filter, {self._orders!r}; got {orders!r:.80}. Give"
-                " them to the Budget"
+                f"orders must be those of this filter, {self._orders!r}; got {orders!r:.80}"
             )
         values = self._each(_DIVERGENCE, spent)
         with self._lock:
@@ -171,10 +170,7 @@ class IndividualFilter(Uncopied):
             were charged nothing.
         """
         if os.getpid() != self._process:
-            raise UnsupportedError(
-                "this IndividualFilter was copied by a fork, and every record's budget with it; let"
-                " one process charge"
-            )
+            raise UnsupportedError("this filter was copied by a fork; let one process charge")
         values = self._each(_DIVERGENCE, divergences)
         capacities = np.array(self._capacities)[:, None]
         with self._lock:
@@ -229,15 +225,11 @@ class IndividualFilter(Uncopied):
         if self._kinds is not None:
             return self.charge(self._kinds.releases(each, sigma, q))
         if self._pure:
-            raise UnsupportedError(
-                "a pure budget adds up ε, and Gaussian noise has none at δ = 0. Use a budget with a"
-                " δ, or charge each record's ε"
-            )
+            raise UnsupportedError("Gaussian noise has no ε at δ = 0, which a pure budget adds up")
         if not self._orders:
             if q != 1.0:
                 raise UnsupportedError(
-                    f"a Gaussian filter adds up noise without sampling; got sampling_probability"
-                    f'={q!r}. Use filter="renyi"'
+                    f"a Gaussian filter is without sampling; got sampling_probability={q!r}"
                 )
             return self.charge(_gaussian(2.0, each, sigma, 1.0))  # αc²/2σ² at α = 2 is c²/σ²
         return self.charge(np.array([_gaussian(a, each, sigma, q) for a in self._orders]))

@@ -68,8 +68,7 @@ class KindsMeter(Meter):
         if not fitting:
             raise UnsupportedError(
                 f"{mechanism!r:.80} must be one of the {len(self._levels)} kinds of this budget, or"
-                " a step with at least the noise and at most the sampling probability of one. Give"
-                ' it among the kinds, or use filter="renyi"'
+                " a step with at least the noise and at most the sampling probability of one"
             )
         return tuple(int(j == min(fitting)[1]) for j in range(len(self._levels)))
 
@@ -154,8 +153,7 @@ def _alone(kind: Mechanism, epsilon: float, delta: float) -> int:
     meter = FixedMeter(epsilon, delta)
     if not meter.fits(kind, 1):
         raise DomainError(
-            f"every kind of a budget must fit it once; {kind!r:.80} exceeds (epsilon, delta) ="
-            f" ({epsilon!r}, {delta!r})"
+            f"kinds must each fit their budget, {(epsilon, delta)!r}, once; got {kind!r:.80}"
         )
     pairs = dict.fromkeys(_pair(kind, direction) for direction in (0, -1))
     if all(pair.gaussian_part is not None for pair in pairs):
@@ -197,10 +195,7 @@ def _packet(alone: int, units: int, kinds: int) -> tuple[float, int, int]:
 def _pair(kind: Mechanism, direction: int) -> DominatingPair:
     pair = symmetrised_pairs(kind)[direction]
     if not has_pld(pair):
-        raise UnsupportedError(
-            f"every kind of a budget must have a known loss distribution; {kind!r:.80} has none."
-            ' Use filter="renyi"'
-        )
+        raise UnsupportedError(f"kinds must have a known loss distribution; got {kind!r:.80}")
     return pair
 
 
@@ -335,8 +330,7 @@ class RecordKinds:
             level.kind.relation is not NeighbouringRelation.ADD_OR_REMOVE for level in self._levels
         ):
             raise DomainError(
-                "kinds must have the relation add-or-remove for individual accounting; got"
-                f" {budget!r:.160}"
+                f"kinds must be of add-or-remove for single records; got {budget!r:.160}"
             )
         self.capacity = certified(self._levels, budget.epsilon, budget.delta)
 

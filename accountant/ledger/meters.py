@@ -103,9 +103,7 @@ def default_orders(epsilon: float, delta: float) -> tuple[float, ...]:
     value, order = max((capacity_lower(a, epsilon, delta) / a, a) for a in CANDIDATES)
     if not value > 0.0:
         raise DomainError(
-            f"Budget must leave something to spend: (epsilon, delta) = ({epsilon!r}, {delta!r}) has"
-            " no Rényi order with a positive capacity. Use a larger epsilon, or"
-            ' filter="approximate" for pure mechanisms'
+            f"epsilon and delta must leave something to spend; got {epsilon!r} and {delta!r}"
         )
     three = tuple(1.0 + share * (order - 1.0) for share in (1.0, 0.8, 0.6))
     part = math.nextafter(delta / 3.0, 0.0)

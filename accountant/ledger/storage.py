@@ -179,8 +179,7 @@ def require_one_name(path: Path) -> None:
         what = "is a mount point, and so has another name elsewhere"
     if what:
         raise DomainError(
-            f"{path} {what}: under two names one budget would be spent twice. Mount the directory"
-            " that it lies in, or use a symbolic link"
+            f"{path} {what}. Mount the directory that it lies in, or use a link to it"
         )
 
 
@@ -197,13 +196,11 @@ def write(path: Path, text: str, versions: Versions) -> None:
     content = text.encode("utf-8")
     if len(content) > MAX_BYTES:
         raise LedgerError(
-            f"{path} would have {len(content)} bytes, and no ledger of more than {MAX_BYTES} is"
-            " read again; nothing was written. Shorten labels, or begin another file"
+            f"{path} must have at most {MAX_BYTES} bytes; got {len(content)}; nothing was written"
         )
     if not _replaceable(path, versions):
         raise LedgerConflict(
-            f"{path} holds records this ledger has not read; saving would lose them, so nothing was"
-            " written. Load it and compose again, or merge this ledger into it"
+            f"{path} holds records this ledger has not read. Load it, or merge this ledger into it"
         )
     temporary = _beside(path, "tmp")
     try:

@@ -186,10 +186,7 @@ def add(turn: Transaction, addresses: Sequence[str], budget: Budget | None) -> i
     if EVERYONE in new and (
         len(new) > 1 or turn.ask("SELECT 1 FROM accountant_blocks LIMIT 1") or budget is None
     ):
-        raise UnsupportedError(
-            f"{EVERYONE} needs a budget, and comes before all other blocks: what was charged to"
-            " them would be missing from it. Make it when the store is made"
-        )
+        raise UnsupportedError(f"{EVERYONE} needs a budget, and comes before all other blocks")
     _add(turn, new, budget, ())
     if new:
         turn.close()
@@ -206,8 +203,7 @@ def take_up(turn: Transaction, address: str, ledger: Accountant) -> None:
         "SELECT 1 FROM accountant_blocks WHERE address = ?", EVERYONE
     ):
         raise UnsupportedError(
-            f"a store with a budget for all people, {EVERYONE}, imports no ledger, which it would"
-            " take whatever it costs. Charge its releases"
+            f"a store with {EVERYONE} imports no ledger, whatever it costs; charge its releases"
         )
     # As its file has them: ``ledger.deltas`` would add the budget's own to those noted.
     noted = json.loads(ledger.to_json())["ledger"].get("deltas") or ()
@@ -220,9 +216,7 @@ def take_up(turn: Transaction, address: str, ledger: Accountant) -> None:
         "SELECT 1 FROM accountant_blocks WHERE address >= ? AND address < ?",
         *range_of(siblings(address)),
     ):
-        raise UnsupportedError(
-            f"{siblings(address)} has other blocks, and replacing a record may change two of them"
-        )
+        raise UnsupportedError(f"{siblings(address)} has other blocks, but replace-one takes one")
     if ledger.planned:
         _plan(turn, block, ledger.planned, kinds)
     history = ledger.history
@@ -272,8 +266,7 @@ def _new(turn: Transaction, addresses: Sequence[str], budget: Budget | None) -> 
     for (address,) in others:
         if siblings(address) in groups and (set(new) or len(addresses) > 1):
             raise UnsupportedError(
-                f"{address} was charged under replace-one, and replacing a record may change two"
-                " blocks: such a data set has one block only"
+                f"{address} was charged under replace-one, and stays the one block only"
             )
     return new
 

@@ -189,14 +189,13 @@ def again(turn: Transaction, request: Request, found: State) -> Decision:
     same = old["entries"] == new["entries"] and old.get(where) == new[where]
     if action != request.action or not same or ("named" in old) != ("named" in new):
         raise LedgerConflict(
-            f"key {request.key!r} was used for another {action}, row {row} of the journal; a key is"
-            " for repeating one request"
+            f"key {request.key!r} was used for another {action}, row {row} of the journal"
         )
     if ended and ended[0][1] < request.entry.count:
         ending, used = ended[0]
         raise LedgerConflict(
             f"reservation {request.key!r} was {ending}: {used} of {request.entry.count} are"
-            " charged, and the others were given back. Reserve under another key"
+            " charged, the others given back. Use another key"
         )
     return Decision(row, old.get("until", 0), repeated=old.get("by", "") != request.by)
 
@@ -207,10 +206,7 @@ def require_all(named: Sequence[str], blocks: Sequence[Held]) -> None:
     groups = {siblings(address) for address in known}
     missing = [name for name in named if name not in (groups if name.endswith("/*") else known)]
     if missing:
-        raise DomainError(
-            f"no block of this store is called {missing[0]}; blocks are made before they are"
-            " charged, by add_blocks or accountant store blocks"
-        )
+        raise DomainError(f"no block of this store is called {missing[0]}; make it by add_blocks")
 
 
 def common_relation(turn: Transaction, blocks: Sequence[Held], mechanism: Mechanism) -> str:
@@ -220,9 +216,8 @@ def common_relation(turn: Transaction, blocks: Sequence[Held], mechanism: Mechan
         if block.relation not in ("", relation.name):
             other = NeighbouringRelation[block.relation]
             raise UnsupportedError(
-                f"{mechanism!r} has the neighbouring relation {relation!r}, block"
-                f" {block.address} {other!r}; guarantees under different relations are never"
-                " composed"
+                f"{mechanism!r} must have the neighbouring relation of block"
+                f" {block.address}, {other!r}; got {relation!r}"
             )
     if relation is NeighbouringRelation.REPLACE_ONE:
         for group in {siblings(block.address) for block in blocks}:
@@ -232,8 +227,7 @@ def common_relation(turn: Transaction, blocks: Sequence[Held], mechanism: Mechan
             )
             if found[0][0] > 1:
                 raise UnsupportedError(
-                    f"{group} has several blocks, and replacing a record may change two of them:"
-                    " charge such a data set under add-or-remove or zero-out"
+                    f"{group} has several blocks, and is not charged under replace-one"
                 )
     return relation.name
 
@@ -294,10 +288,7 @@ def _fresh(found: State, block: Held) -> Case:
     if case is None:
         raise DomainError(f"plan needs a budget; block {block.address} has none")
     if case.counts:
-        raise UnsupportedError(
-            f"plan comes before the first release of block {block.address}: what is planned after"
-            " it may depend on it. Charge releases as they come"
-        )
+        raise UnsupportedError(f"plan comes before the first release of block {block.address}")
     return case
 
 
@@ -337,8 +328,7 @@ def settle(turn: Transaction, key: str, used: int | None) -> int:
         return settled
     if wanted < count and turn.now >= until:
         raise LedgerConflict(
-            f"the lease of reservation {key!r} has ended, and so all {count} count as released;"
-            " nothing was given back"
+            f"the lease of reservation {key!r} has ended: all {count} count as released"
         )
     done = "commit" if wanted else "abort"
     number = turn.append(done, {"reservation": row, "used": wanted})

@@ -228,9 +228,7 @@ class Postgres(Database):
         try:
             import psycopg
         except ImportError:
-            raise UnsupportedError(
-                'a store in PostgreSQL needs psycopg: pip install "dp-accountant[postgres]"'
-            ) from None
+            raise UnsupportedError('it needs pip install "dp-accountant[postgres]"') from None
         self._driver: Any = psycopg
         self._url = url
         self._deadline = 0.0

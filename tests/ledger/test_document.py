@@ -171,7 +171,7 @@ def test_unknown_contents_are_refused_even_with_a_right_checksum(change):
 @pytest.mark.parametrize("version", [2, 4, 2**70])
 def test_another_version_is_refused_by_name(version):
     text = ledger_of(1).to_json().replace('"version": 1', f'"version": {version}, "novelty": []')
-    with pytest.raises(LedgerError, match=f"has version {version}, .* reads version 1 alone"):
+    with pytest.raises(LedgerError, match=f"version must be 1; got {version}"):
         Accountant.from_json(text)
 
 
