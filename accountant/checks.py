@@ -335,10 +335,7 @@ SAMPLING_PROBABILITY = Q._replace(
 )
 SCALE = Argument("scale", "a number > 0", lambda x: x > 0.0, "It is the scale of the noise")
 SIGMA = Argument(
-    "sigma",
-    "a noise multiplier > 0",
-    SCALE.holds,
-    "It is the noise standard deviation over the clipping norm",
+    "sigma", "a noise multiplier > 0", SCALE.holds, "It is the deviation over the clipping norm"
 )
 NOISE_MULTIPLIER = SIGMA.renamed(
     "noise_multiplier", "It is the standard deviation of the noise over the unit of sensitivity"
@@ -359,9 +356,7 @@ BATCH_SIZE = integers("batch_size", 1, MAX_COUNT, "It is the number of records i
 EPSILON = Argument("epsilon", "a number >= 0", lambda x: x >= 0.0, "It is a privacy loss in nats")
 RHO = EPSILON.renamed("rho", "It bounds the Rényi divergence by rho * order")
 MU = EPSILON.renamed("mu", "It is a distance of means in standard deviations")
-FINITE_EPSILON = Argument(
-    "epsilon", "a finite number >= 0", lambda x: (x >= 0.0) & (x < math.inf), "It is in nats"
-)
+FINITE_EPSILON = nonnegative("epsilon", "It is in nats")
 SENSITIVITY = FINITE_EPSILON.renamed(
     "sensitivity", "It is the largest norm of one record's contribution"
 )
@@ -384,19 +379,12 @@ PRIOR = TARGET_DELTA.renamed(
     "prior", "It is the attacker's probability, before the release, that the record was used"
 )
 STATED_DELTA = Argument("delta", "a probability in [0, 1]", Q.holds, "It bounds a probability")
-FPR = Argument(
-    "fpr",
-    "a false-positive rate in [0, 1]",
-    Q.holds,
-    "It is the probability that the attack accuses a record that was not used",
-)
+FPR = Argument("fpr", "a false-positive rate in [0, 1]", Q.holds, "Of records that were not used")
 ORDER = Argument(
     "order",
     "a finite Rényi order > 1",
     lambda x: (x > 1.0) & (x < math.inf),
-    "At order 1 the divergence is Kullback-Leibler's, at infinity it bounds the loss",
+    "It need be no integer",
 )
 ORDERS = ORDER.renamed("orders")
-OMEGA = Argument(
-    "omega", "a Rényi order > 1", lambda x: x > 1.0, "The Rényi curve is bounded below this order"
-)
+OMEGA = Argument("omega", "a Rényi order > 1", lambda x: x > 1.0, "The curve is bounded below it")

@@ -6,11 +6,9 @@ import pydoc
 import pytest
 
 import accountant as ac
-from accountant import composition, derived, matrix, mechanisms, sampling
-from accountant.learn import local
+from accountant import derived, matrix, mechanisms, sampling
 from support.every_mechanism import EXAMPLES
 
-QUICK = ("get_", "calibrate_", "epsilon_bounds", "delta_bounds")
 NAMES = {
     name: getattr(home, name)
     for home in (ac, mechanisms, derived, sampling, matrix)
@@ -100,20 +98,7 @@ def test_numbers_that_could_be_swapped_go_by_keyword():
     assert positional(ac.PoissonSampled) == ["mechanism", "sampling_probability"]
 
 
-def test_each_argument_has_one_spelling():
-    """``q``, ``sigma`` and ``steps`` are the quick functions' own names."""
-    others = {"q", "sigma", "n", "records", "std", "probability", "rate", "rate_", "num_records"}
-    homes = (ac, mechanisms, derived, sampling, composition, local)
-    for home in homes:
-        for name in home.__all__:
-            value = getattr(home, name)
-            if name.startswith(QUICK) or not callable(value) or is_error(value) or name in ALLOWED:
-                continue
-            assert not others & set(inspect.signature(value).parameters), name
-
-
 # Two distributions p and q, RAPPOR's own letters.
-ALLOWED = {"DominatingPMFs", "Rappor", "NeighbouringRelation", "Masses"}
 
 
 def test_a_delta_has_no_default():

@@ -36,24 +36,13 @@ _OWNERS: dict[str, Collection[str]] = {
 MOST_KINDS = 64
 
 _SHARE = checks.Argument(
-    "share",
-    "a fraction in [0, 1 - 1e-6]",
-    lambda x: (x >= 0.0) & (x <= 1.0 - 1e-6),
-    "It is the part of delta set aside for the releases' own deltas",
+    "share", "in [0, 1 - 1e-6]", lambda x: (x >= 0.0) & (x <= 1.0 - 1e-6), "It is a part of delta"
 )
 _PACKET = checks.integers("packets", 1, 2**20, "They are numbers of releases and of units")
 _DELTA = checks.Argument(
-    "delta",
-    "0, or a probability in [1e-300, 1)",
-    lambda x: (x == 0.0) | ((x >= 1e-300) & (x < 1.0)),
-    "At delta = 0 only pure mechanisms compose, by adding up their epsilons",
+    "delta", "0, or in [1e-300, 1)", lambda x: (x == 0.0) | ((x >= 1e-300) & (x < 1.0)), ""
 )
-_LEVEL = checks.Argument(
-    "level",
-    "a finite number > 0",
-    lambda x: (x > 0.0) & (x < math.inf),
-    "It is the ρ or the μ to stay within",
-)
+_LEVEL = checks.positive("level", "It is the ρ or the μ to stay within")
 
 
 @dataclass(frozen=True)

@@ -187,12 +187,7 @@ class Questions(ABC):
         return upper_curve(self.history, checked, wanted)
 
 
-_CHECKPOINTS = checks.Argument(
-    "checkpoints",
-    "None or an integer in [0, 2**20]",
-    lambda x: (x >= 0) & (x <= 2**20),
-    "Each costs one exact composition",
-)
+_CHECKPOINTS = checks.integers("checkpoints", 0, 2**20, "Each costs one exact composition")
 
 
 # Far apart: every order costs log(orders)/(α - 1), and between them little is lost.

@@ -208,10 +208,8 @@ def take_up(turn: Transaction, address: str, ledger: Accountant) -> None:
     # As its file has them: ``ledger.deltas`` would add the budget's own to those noted.
     noted = json.loads(ledger.to_json())["ledger"].get("deltas") or ()
     (block,) = _add(turn, (address,), ledger.budget, noted)
-    kinds: dict[Mechanism, int] = {}
-    for mechanism in (*dict(ledger.counts), *(item.mechanism for item in ledger.planned)):
-        if mechanism not in kinds:
-            kinds[mechanism] = turn.number_of(texts.text_of_mechanism(mechanism))
+    each = dict.fromkeys((*dict(ledger.counts), *(item.mechanism for item in ledger.planned)))
+    kinds = {m: turn.number_of(texts.text_of_mechanism(m)) for m in each}
     if ledger.relation is NeighbouringRelation.REPLACE_ONE and turn.ask(
         "SELECT 1 FROM accountant_blocks WHERE address >= ? AND address < ?",
         *range_of(siblings(address)),

@@ -24,10 +24,7 @@ T = TypeVar("T")
 
 _TIMEOUT = checks.positive("timeout", "It is the seconds to wait for the database")
 _LEASE = checks.Argument(
-    "lease",
-    "a number of seconds in (0, 1e9]",
-    lambda x: (x > 0.0) & (x <= 1e9),
-    "While it lasts, less may be said to be released",
+    "lease", "a number of seconds in (0, 1e9]", lambda x: (x > 0.0) & (x <= 1e9), ""
 )
 
 
