@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from accountant._basics.binding import Bound, bind
 from accountant.bounds import Bounds
@@ -169,12 +169,7 @@ def __dir__() -> list[str]:
 
 
 @cache  # a statement that imports takes as long as the rest of such a function
-def _solving() -> tuple[
-    type[Profile],
-    Callable[[Mechanism], Problems],
-    Callable[[Mechanism], Problems],
-    Callable[[Mechanism], Problems],
-]:
+def _solving() -> Any:
     from accountant.analyses.profile import Profile
     from accountant.composition.problems import problems_of, problems_or_none, reached_problems
 
@@ -189,6 +184,7 @@ def _composing() -> type[Composition]:
 
 
 def _solve(mechanism: Mechanism) -> Profile:
+    profile: type[Profile]
     profile, problems, problems_or_none, reached = _solving()
     found, below = problems_or_none(mechanism), mechanism.from_below()
     if found and (below is None or mechanism.attained_alone):

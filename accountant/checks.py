@@ -381,10 +381,7 @@ PRIOR = TARGET_DELTA.renamed(
 STATED_DELTA = Argument("delta", "a probability in [0, 1]", Q.holds, "It bounds a probability")
 FPR = Argument("fpr", "a false-positive rate in [0, 1]", Q.holds, "Of records that were not used")
 ORDER = Argument(
-    "order",
-    "a finite Rényi order > 1",
-    lambda x: (x > 1.0) & (x < math.inf),
-    "It need be no integer",
+    "order", "a finite Rényi order > 1", lambda x: (x > 1.0) & (x < math.inf), "Any real one"
 )
 ORDERS = ORDER.renamed("orders")
 OMEGA = Argument("omega", "a Rényi order > 1", lambda x: x > 1.0, "The curve is bounded below it")

@@ -142,10 +142,7 @@ def doctor(as_json: bool) -> int:
     if sound:
         click.echo("All numerics agree with the stored enclosures.")
         return ANSWERED
-    click.echo(
-        "accountant: do not trust numbers of this installation; please report the lines above",
-        err=True,
-    )
+    click.echo("accountant: do not trust this installation; report the lines above", err=True)
     return FAILED
 
 

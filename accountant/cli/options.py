@@ -258,37 +258,29 @@ budget_options = attached(
 )
 
 
-def budget_from(
-    epsilon: float | None,
-    delta: float | None,
-    rule: str | None,
-    share: float | None,
-    kinds: Path | None,
-    noise: tuple[float, float] | None,
-    q: float | None,
-    rho: float | None,
-    mu: float | None,
-) -> Budget:
-    """Return the budget that the options describe."""
-    if rho is not None or mu is not None:
-        others = (epsilon, delta, rule, share, kinds, noise, q)
-        if (rho is not None and mu is not None) or any(each is not None for each in others):
+def budget_from(**options: Any) -> Budget:
+    """Return the budget that the options of ``budget_options`` describe."""
+    given = {name: value for name, value in options.items() if value is not None}
+    for level in {"rho", "mu"} & set(given):
+        if len(given) > 1:
             raise DomainError("--rho, or --mu, describes a budget alone; leave the others out")
-        return Budget.mu(mu) if rho is None and mu is not None else Budget.rho(rho or 0.0)
-    if epsilon is None:
+        return Budget.rho(given[level]) if level == "rho" else Budget.mu(given[level])
+    if "epsilon" not in given:
         raise DomainError("a budget needs --epsilon, with or without --delta; or --rho; or --mu")
-    delta = delta or 0.0
-    by_kinds = rule == "kinds" or (rule is None and (kinds is not None or noise is not None))
-    if not by_kinds:
-        if kinds is not None or noise is not None or q is not None:
+    epsilon, delta = given.pop("epsilon"), given.pop("delta", 0.0)
+    share, rule = given.pop("share", None), given.pop("rule", "")
+    if not rule and ("kinds" in given or "noise" in given):
+        rule = "kinds"
+    if rule != "kinds":
+        if given:
             raise DomainError("--kinds, --noise and --q belong to --filter kinds; leave them out")
-        return Budget(epsilon, delta, rule or "", share=share)
-    if (kinds is None) == (noise is None) or (noise is None) != (q is None):
+        return Budget(epsilon, delta, rule, share=share)
+    if set(given) == {"noise", "q"}:
+        rate, noise = given["q"], given["noise"]
+        return Budget.for_noise(epsilon, delta, sampling_probability=rate, noise_multipliers=noise)
+    if set(given) != {"kinds"}:
         raise DomainError("--filter kinds needs --kinds FILE, or --noise LOW HIGH and --q")
-    if noise is not None and q is not None:
-        return Budget.for_noise(epsilon, delta, sampling_probability=q, noise_multipliers=noise)
-    assert kinds is not None
-    listed = [mechanism for mechanism, _ in read(kinds).ledger.counts]
+    listed = [mechanism for mechanism, _ in read(given["kinds"]).ledger.counts]
     return Budget(epsilon, delta, "kinds", share=share, kinds=listed)
 
 

@@ -118,10 +118,7 @@ def _cause(cells: list[str], columns: int) -> str:
     place = next(k for k, cell in enumerate(cells, 1) if _numbers([cell]) is None)
     cell = cells[place - 1].strip()
     if not cell:
-        return (
-            f"cell {place} is empty. Fill empty cells in first, by a value that does not come from"
-            " the data"
-        )
+        return f"cell {place} is empty. Fill empty cells in first, by a public value"
     if cell.lower() in ("true", "false"):
         return f"cell {place} is true or false. Write 1 and 0"
     return f"cell {place} is no number. Encode words as numbers first"

@@ -69,16 +69,13 @@ def delta_bounds(counts: tuple[tuple[Mechanism, int], ...], epsilon: float) -> B
 def dp_sgd_step(noise_multiplier: float, sampling_probability: float) -> Mechanism:
     """Return one step of DP-SGD as a mechanism."""
     # Only plain floats: to the cache 1.0, 1 and True are one key.
-    if type(noise_multiplier) is float and type(sampling_probability) is float:
-        return _cached_step(noise_multiplier, sampling_probability)
-    return _dp_sgd_step(noise_multiplier, sampling_probability)
+    plain = type(noise_multiplier) is type(sampling_probability) is float
+    return (_step if plain else _step.__wrapped__)(noise_multiplier, sampling_probability)
 
 
-def _dp_sgd_step(noise_multiplier: float, sampling_probability: float) -> Mechanism:
+@functools.lru_cache(maxsize=1024)
+def _step(noise_multiplier: float, sampling_probability: float) -> Mechanism:
     return PoissonSampled(Gaussian(noise_multiplier), sampling_probability)
-
-
-_cached_step = functools.lru_cache(maxsize=1024)(_dp_sgd_step)
 
 
 class Questions(ABC):

@@ -14,7 +14,7 @@ import numpy as np
 from accountant import checks
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U, fraction_up
-from accountant.analyses.adaptive_counts import Lattice, Packet, capacity, lattice_for
+from accountant.analyses.adaptive_counts import Packet, capacity, lattice_for
 from accountant.analyses.pld.saddle_point import coarse_law, saddle_at_delta
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import AccountantError, DomainError, PrecisionError, UnsupportedError
@@ -126,22 +126,17 @@ def certified(levels: tuple[Level, ...], epsilon: float, delta: float) -> int:
     from accountant.calibration import calibrate_sigma
 
     mu = 1.0 / calibrate_sigma(epsilon, delta)
+
+    def with_units(units: int) -> int:
+        lattice = lattice_for(epsilon, mu, units)
+        sides = ([Packet(_pair(kind, d), n, cost) for kind, n, cost in levels] for d in (0, -1))
+        return min(capacity(side, epsilon, delta, lattice, 2 * _UNITS) for side in sides)
+
     # Losses that spread far on the finest lattice, as some in small budgets do, take a coarser one.
     for units in (_units(len(levels)), 128, 32):
         with contextlib.suppress(PrecisionError):
-            return min(_capacities(levels, epsilon, delta, lattice_for(epsilon, mu, units)))
-    return min(_capacities(levels, epsilon, delta, lattice_for(epsilon, mu, 8)))
-
-
-def _capacities(
-    levels: tuple[Level, ...], epsilon: float, delta: float, lattice: Lattice
-) -> list[int]:
-    """Return the capacities of both directions."""
-    found = []
-    for direction in (0, -1):
-        offered = [Packet(_pair(kind, direction), n, cost) for kind, n, cost in levels]
-        found.append(capacity(offered, epsilon, delta, lattice, 2 * _UNITS))
-    return found
+            return with_units(units)
+    return with_units(8)
 
 
 def _alone(kind: Mechanism, epsilon: float, delta: float) -> int:

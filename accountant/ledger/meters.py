@@ -31,10 +31,7 @@ CANDIDATES = tuple(1.0 + math.exp2(k / 16.0) for k in range(-160, 321))
 # Far above any order of use, and small enough that order - 1 is exact.
 MAX_ORDER = 2.0**40
 ORDER = checks.Argument(
-    "orders",
-    "Rényi orders in (1, 2**40]",
-    lambda x: (x > 1.0) & (x <= MAX_ORDER),
-    "One order fixed in advance is sharpest; several share delta",
+    "orders", "in (1, 2**40]", lambda x: (x > 1.0) & (x <= MAX_ORDER), "Several share delta"
 )
 
 # Mechanisms with counts.

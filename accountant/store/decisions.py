@@ -165,8 +165,7 @@ def refused_plan(address: str, case: Case, item: Entry) -> BlockExceeded:
     found = watch(case)
     message = (
         f"block {address} cannot pay a plan of {named([(item.mechanism, item.count)])}:"
-        f" {found.budget.words} allows {found.plannable(item.mechanism)} beside what"
-        " is planned. Nothing was planned"
+        f" {found.budget.words} allows {found.plannable(item.mechanism)}. Nothing was planned"
     )
     return BlockExceeded(message, address, found.remaining(), ((repr(item.mechanism), item.count),))
 

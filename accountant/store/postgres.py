@@ -13,7 +13,6 @@ from accountant.store.database import Answer, Database, Trouble
 
 # What no later attempt changes. Before a session begins the driver has texts alone, no codes.
 _FINAL = (
-    "password authentication failed",
     "no password supplied",
     "no pg_hba.conf entry",
     "authentication failed",
