@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from accountant._basics.binding import Bound, bind
 from accountant.bounds import Bounds
@@ -88,19 +89,6 @@ _LATER = {
     "accountant.sampling.poisson": ("PoissonSampled",),
     "accountant.calibration.any_mechanism": ("calibrate", "smallest_threshold"),
 }
-# Packages and modules that are attributes without an import of their own.
-_PACKAGES = {
-    "attack",
-    "audit",
-    "calibration",
-    "conversions",
-    "learn",
-    "ledger",
-    "mechanisms",
-    "plots",
-    "report",
-    "sampling",
-}
 _HOME = {name: module for module, names in _LATER.items() for name in names}
 
 __all__ = [
@@ -167,12 +155,12 @@ __all__ = [
 if not TYPE_CHECKING:  # where every name is imported above, so that a misspelt one is an error
 
     def __getattr__(name: str) -> object:
-        if name in _PACKAGES:
-            return import_module(f"accountant.{name}")
-        if name in __all__:
+        if name in __all__ and name != "sampling":
             home = import_module(_HOME.get(name, "accountant.mechanisms"))
             found = globals()[name] = getattr(home, name)
             return found
+        if find_spec(f"accountant.{name}"):  # a package, without an import of its own
+            return import_module(f"accountant.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -181,12 +169,7 @@ def __dir__() -> list[str]:
 
 
 @cache  # a statement that imports takes as long as the rest of such a function
-def _solving() -> tuple[
-    type[Profile],
-    Callable[[Mechanism], Problems],
-    Callable[[Mechanism], Problems],
-    Callable[[Mechanism], Problems],
-]:
+def _solving() -> Any:
     from accountant.analyses.profile import Profile
     from accountant.composition.problems import problems_of, problems_or_none, reached_problems
 
@@ -201,6 +184,7 @@ def _composing() -> type[Composition]:
 
 
 def _solve(mechanism: Mechanism) -> Profile:
+    profile: type[Profile]
     profile, problems, problems_or_none, reached = _solving()
     found, below = problems_or_none(mechanism), mechanism.from_below()
     if found and (below is None or mechanism.attained_alone):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +16,7 @@ __all__ = ["Bounds"]
 Ends: TypeAlias = "float | NDArray[np.float64]"
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Bounds:
     """The bracket ``lower <= truth <= upper``: frozen, ordered, never NaN.
 
@@ -24,7 +26,9 @@ class Bounds:
     Parameters
     ----------
     lower, upper : float or array of float
-        The ends, of one shape; ``upper`` may be infinite. Arrays are copied and made read-only.
+        The ends, of one shape: ``lower`` is at most the truth, what some pair of data sets reaches
+        or 0; ``upper`` is at least the truth, and may be infinite. Arrays are copied and made
+        read-only.
 
     Examples
     --------
@@ -36,47 +40,31 @@ class Bounds:
     >>> lower, upper = bounds
     """
 
-    __slots__ = ("_lower", "_upper")
-    __match_args__ = ("lower", "upper")
+    lower: Ends
+    upper: Ends
 
-    _lower: Ends
-    _upper: Ends
-
-    def __init__(self, lower: Ends, upper: Ends) -> None:
-        low: Ends
-        high: Ends
-        if type(lower) is float and type(upper) is float:
-            low, high = lower, upper
-            ordered = lower <= upper
+    def __post_init__(self) -> None:
+        low, high = self.lower, self.upper
+        if type(low) is float and type(high) is float:
+            ordered = low <= high
         else:
-            low, high = _frozen(lower), _frozen(upper)
+            low, high = _frozen(low), _frozen(high)
+            object.__setattr__(self, "lower", low)
+            object.__setattr__(self, "upper", high)
             ordered = np.shape(low) == np.shape(high) and bool(np.all(low <= high))
         # In positive form: NaN is not <= anything.
         if not ordered:
             raise DomainError(
-                f"Bounds must have lower <= upper, in one shape and without NaN;"
-                f" got {lower!r} and {upper!r}"
+                f"Bounds must have lower <= upper, of one shape; got {low!r} and {high!r}"
             )
-        object.__setattr__(self, "_lower", low)
-        object.__setattr__(self, "_upper", high)
-
-    @property
-    def lower(self) -> Ends:
-        """The lower end, at most the truth: what some pair of data sets reaches, or 0."""
-        return self._lower
-
-    @property
-    def upper(self) -> Ends:
-        """The upper end, at least the truth."""
-        return self._upper
 
     @property
     def width(self) -> Ends:
         """``upper - lower``; zero where both ends are the same infinity."""
-        if isinstance(self._lower, float) and isinstance(self._upper, float):
-            return 0.0 if self._lower == self._upper else self._upper - self._lower
-        equal = np.equal(self._lower, self._upper)
-        return np.subtract(self._upper, self._lower, out=np.zeros(equal.shape), where=~equal)
+        if isinstance(self.lower, float) and isinstance(self.upper, float):
+            return 0.0 if self.lower == self.upper else self.upper - self.lower
+        equal = np.equal(self.lower, self.upper)
+        return np.subtract(self.upper, self.lower, out=np.zeros(equal.shape), where=~equal)
 
     def intersection(self, other: Bounds | None) -> Bounds:
         """Return what both brackets of one number say; None says nothing.
@@ -85,26 +73,24 @@ class Bounds:
         """
         if other is None:
             return self
-        upper = np.minimum(self._upper, other._upper)
-        lower = np.minimum(np.maximum(self._lower, other._lower), upper)
+        upper = np.minimum(self.upper, other.upper)
+        lower = np.minimum(np.maximum(self.lower, other.lower), upper)
         if np.ndim(upper):
             return Bounds(lower, upper)
         return Bounds(float(lower), float(upper))
 
     def __iter__(self) -> Iterator[Ends]:
-        yield self._lower
-        yield self._upper
+        yield self.lower
+        yield self.upper
 
     def __contains__(self, value: object) -> bool:
         """Tell whether every element of ``value`` lies between its ends."""
-        return bool(np.all((self._lower <= value) & (value <= self._upper)))  # type: ignore[operator]
+        return bool(np.all((self.lower <= value) & (value <= self.upper)))  # type: ignore[operator]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Bounds):
             return NotImplemented
-        return np.array_equal(self._lower, other._lower) and np.array_equal(
-            self._upper, other._upper
-        )
+        return np.array_equal(self.lower, other.lower) and np.array_equal(self.upper, other.upper)
 
     def __hash__(self) -> int:
         # + 0.0 turns -0.0, which equals 0.0, into it.
@@ -112,16 +98,10 @@ class Bounds:
         return hash((ends[0].shape, *(end.tobytes() for end in ends)))
 
     def __repr__(self) -> str:
-        return f"Bounds({self._lower!r}, {self._upper!r})"
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"Bounds is frozen; cannot set {name!r}")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"Bounds is frozen; cannot delete {name!r}")
+        return f"Bounds({self.lower!r}, {self.upper!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Bounds, (self._lower, self._upper)
+        return Bounds, (self.lower, self.upper)
 
 
 def _frozen(end: object) -> Ends:

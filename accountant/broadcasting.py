@@ -46,8 +46,7 @@ def common_shape(names: Sequence[str], values: Sequence[Checked]) -> tuple[int, 
     except ValueError:
         listing = ", ".join(f"{name} {shape}" for name, shape in zip(names, shapes, strict=True))
         raise DomainError(
-            f"array arguments must broadcast to one shape; got shapes {listing}."
-            " Insert axes of length 1, as in x[:, None]"
+            f"array arguments must broadcast to one shape; got shapes {listing}"
         ) from None
 
 

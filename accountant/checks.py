@@ -203,11 +203,15 @@ def _exact_float(argument: Argument, value: Any) -> float:
     return number
 
 
-def in_fast_lane(q: object, sigma: object, steps: object, delta: object) -> bool:
-    """Tell whether all four are plain Python numbers inside their domains, with delta > 0.
+def in_fast_lane(
+    q: object, sigma: object, steps: object, delta: object, user_records: object, workers: object
+) -> bool:
+    """Tell whether a question is of plain Python numbers in their domains, δ > 0, one record each.
 
     Such a call, by far the commonest, needs no other check. A bool is an int to isinstance.
     """
+    if workers is not None or type(user_records) is not int or user_records != 1:
+        return False
     if not (type(q) is type(sigma) is type(delta) is float and type(steps) is int):
         return False
     return 0.0 <= q <= 1.0 and sigma > 0.0 and 0 <= steps <= MAX_COUNT and 0.0 < delta < 1.0
@@ -244,10 +248,7 @@ def batch_size(value: object, dataset_size: int) -> int:
     """Check a batch size against the data."""
     size = whole(BATCH_SIZE, value)
     if size > dataset_size:
-        raise DomainError(
-            f"batch_size must be at most dataset_size = {dataset_size}; got {size}."
-            " A batch cannot hold more records than there are"
-        )
+        raise DomainError(f"batch_size must be at most dataset_size = {dataset_size}; got {size}")
     return size
 
 
@@ -308,10 +309,7 @@ def supported_relation(
     if checked in available:
         return checked
     names = " and ".join(map(repr, available))
-    raise UnsupportedError(
-        f"{name} has no theorem for {checked!r}; it has one for {names}."
-        " A guarantee under one relation says nothing about another"
-    )
+    raise UnsupportedError(f"{name} has no theorem for {checked!r}; it has one for {names}")
 
 
 def _one(name: str, kind: str, shape: tuple[int, ...]) -> ArgumentTypeError:
@@ -338,10 +336,7 @@ SAMPLING_PROBABILITY = Q._replace(
 FINITE = Argument("value", "finite", lambda x: np.isfinite(x), "Neither NaN nor infinity")
 SCALE = Argument("scale", "a number > 0", lambda x: x > 0.0, "It is the scale of the noise")
 SIGMA = Argument(
-    "sigma",
-    "a noise multiplier > 0",
-    SCALE.holds,
-    "It is the noise standard deviation over the clipping norm",
+    "sigma", "a noise multiplier > 0", SCALE.holds, "It is the deviation over the clipping norm"
 )
 NOISE_MULTIPLIER = SIGMA.renamed(
     "noise_multiplier", "It is the standard deviation of the noise over the unit of sensitivity"
@@ -362,9 +357,7 @@ BATCH_SIZE = integers("batch_size", 1, MAX_COUNT, "It is the number of records i
 EPSILON = Argument("epsilon", "a number >= 0", lambda x: x >= 0.0, "It is a privacy loss in nats")
 RHO = EPSILON.renamed("rho", "It bounds the Rényi divergence by rho * order")
 MU = EPSILON.renamed("mu", "It is a distance of means in standard deviations")
-FINITE_EPSILON = Argument(
-    "epsilon", "a finite number >= 0", lambda x: (x >= 0.0) & (x < math.inf), "It is in nats"
-)
+FINITE_EPSILON = nonnegative("epsilon", "It is in nats")
 SENSITIVITY = FINITE_EPSILON.renamed(
     "sensitivity", "It is the largest norm of one record's contribution"
 )
@@ -387,19 +380,9 @@ PRIOR = TARGET_DELTA.renamed(
     "prior", "It is the attacker's probability, before the release, that the record was used"
 )
 STATED_DELTA = Argument("delta", "a probability in [0, 1]", Q.holds, "It bounds a probability")
-FPR = Argument(
-    "fpr",
-    "a false-positive rate in [0, 1]",
-    Q.holds,
-    "It is the probability that the attack accuses a record that was not used",
-)
+FPR = Argument("fpr", "a false-positive rate in [0, 1]", Q.holds, "Of records that were not used")
 ORDER = Argument(
-    "order",
-    "a finite Rényi order > 1",
-    lambda x: (x > 1.0) & (x < math.inf),
-    "At order 1 the divergence is Kullback-Leibler's, at infinity it bounds the loss",
+    "order", "a finite Rényi order > 1", lambda x: (x > 1.0) & (x < math.inf), "Any real one"
 )
 ORDERS = ORDER.renamed("orders")
-OMEGA = Argument(
-    "omega", "a Rényi order > 1", lambda x: x > 1.0, "The Rényi curve is bounded below this order"
-)
+OMEGA = Argument("omega", "a Rényi order > 1", lambda x: x > 1.0, "The curve is bounded below it")

@@ -99,21 +99,21 @@ def _samplers(n: int, batch: int, epochs: int) -> dict[str, Callable[..., Sample
     steps = epochs * per_epoch
     q = ratio_up(batch, n)
     cap = batch + math.ceil(6.0 * math.sqrt(batch))
-    found: dict[str, Callable[..., Sampler]] = {
-        "poisson": partial(PoissonSampler, dataset_size=n, sampling_probability=q, steps=steps),
-        "truncated poisson": partial(
-            TruncatedPoissonSampler, dataset_size=n, sampling_probability=q, cap=cap, steps=steps
+
+    def of(kind: Callable[..., Sampler], **sizes: object) -> Callable[..., Sampler]:
+        return partial(kind, dataset_size=n, **sizes)
+
+    found = {
+        "poisson": of(PoissonSampler, sampling_probability=q, steps=steps),
+        "truncated poisson": of(
+            TruncatedPoissonSampler, sampling_probability=q, cap=cap, steps=steps
         ),
-        "random allocation": partial(
-            RandomAllocation, dataset_size=n, steps_per_epoch=per_epoch, epochs=epochs
-        ),
-        "with replacement": partial(
-            WithReplacementSampler, dataset_size=n, batch_size=batch, steps=steps
-        ),
-        "full batch": partial(FullBatch, dataset_size=n, steps=epochs),
-        "cyclic": partial(CyclicBatches, dataset_size=n, batch_size=batch, epochs=epochs),
-        "shuffled": partial(ShuffledBatches, dataset_size=n, batch_size=batch, epochs=epochs),
-        "fixed size": partial(FixedSizeSampler, dataset_size=n, batch_size=batch, steps=steps),
+        "random allocation": of(RandomAllocation, steps_per_epoch=per_epoch, epochs=epochs),
+        "with replacement": of(WithReplacementSampler, batch_size=batch, steps=steps),
+        "full batch": of(FullBatch, steps=epochs),
+        "cyclic": of(CyclicBatches, batch_size=batch, epochs=epochs),
+        "shuffled": of(ShuffledBatches, batch_size=batch, epochs=epochs),
+        "fixed size": of(FixedSizeSampler, batch_size=batch, steps=steps),
     }
     for name in ("poisson", "with replacement", "cyclic", "shuffled"):
         found[f"{name}, replace-one"] = partial(found[name], relation=_REPLACE_ONE)
@@ -192,10 +192,7 @@ def compare_samplers(
     chosen = list(known) if samplers is None else list(samplers)
     for name in chosen:
         if name not in known:
-            raise DomainError(
-                f"samplers must be among {', '.join(map(repr, known))}; got {name!r}."
-                " Leave it out for all of them"
-            )
+            raise DomainError(f"samplers must be among {', '.join(map(repr, known))}; got {name!r}")
     rows = []
     for name in chosen:
         sampler = known[name]()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,30 +39,36 @@ __all__ = [
 ]
 
 Method: TypeAlias = Literal["exact", "rdp"]
+Reals: TypeAlias = "Scalar | ArrayLike"
+Counts: TypeAlias = "Integer | ArrayLike"
+
+
+class _Options(TypedDict, total=False):
+    user_records: Counts
+    workers: int | None
+
+
+class _OfOne(TypedDict, total=False):
+    user_records: Integer
+    workers: int | None
+
+
+class _Analysis(_Options, total=False):
+    method: Method
+
+
+class _AnalysisOfOne(_OfOne, total=False):
+    method: Method
 
 
 @overload
 def get_epsilon(
-    q: Scalar,
-    sigma: Scalar,
-    steps: Integer,
-    delta: Scalar,
-    *,
-    user_records: Integer = ...,
-    method: Method = ...,
-    workers: int | None = ...,
+    q: Scalar, sigma: Scalar, steps: Integer, delta: Scalar, **options: Unpack[_AnalysisOfOne]
 ) -> float: ...
 @overload
 def get_epsilon(
-    q: Scalar | ArrayLike,
-    sigma: Scalar | ArrayLike,
-    steps: Integer | ArrayLike,
-    delta: Scalar | ArrayLike,
-    *,
-    user_records: Integer | ArrayLike = ...,
-    method: Method = ...,
-    workers: int | None = ...,
-) -> float | NDArray[np.float64]: ...
+    q: Reals, sigma: Reals, steps: Counts, delta: Reals, **options: Unpack[_Analysis]
+) -> Checked: ...
 def get_epsilon(
     q: Scalar | ArrayLike,
     sigma: Scalar | ArrayLike,
@@ -137,8 +143,7 @@ def get_epsilon(
     >>> 12.1 < ac.get_epsilon(256 / 60000, 1.1, 14063, 1e-5, user_records=4) < 12.2
     True
     """
-    plain = workers is None and type(user_records) is int and user_records == 1
-    plain = plain and checks.in_fast_lane(q, sigma, steps, delta)
+    plain = checks.in_fast_lane(q, sigma, steps, delta, user_records, workers)
     if method == "exact":
         if plain:
             return contour.native_epsilon_bounds(q, sigma, steps, delta, contour.EITHER)[1]
@@ -184,32 +189,19 @@ def epsilon_bounds(
     >>> lower <= upper == ac.get_epsilon(0.01, 1.0, 1000, 1e-5)
     True
     """
-    plain = workers is None and type(user_records) is int and user_records == 1
-    if plain and checks.in_fast_lane(q, sigma, steps, delta):
+    if checks.in_fast_lane(q, sigma, steps, delta, user_records, workers):
         return Bounds(*contour.native_epsilon_bounds(q, sigma, steps, delta, contour.EITHER))
     return Bounds(*_answer(_EPSILON, q, sigma, steps, delta, user_records, workers))
 
 
 @overload
 def get_delta(
-    q: Scalar,
-    sigma: Scalar,
-    steps: Integer,
-    epsilon: Scalar,
-    *,
-    user_records: Integer = ...,
-    workers: int | None = ...,
+    q: Scalar, sigma: Scalar, steps: Integer, epsilon: Scalar, **options: Unpack[_OfOne]
 ) -> float: ...
 @overload
 def get_delta(
-    q: Scalar | ArrayLike,
-    sigma: Scalar | ArrayLike,
-    steps: Integer | ArrayLike,
-    epsilon: Scalar | ArrayLike,
-    *,
-    user_records: Integer | ArrayLike = ...,
-    workers: int | None = ...,
-) -> float | NDArray[np.float64]: ...
+    q: Reals, sigma: Reals, steps: Counts, epsilon: Reals, **options: Unpack[_Options]
+) -> Checked: ...
 def get_delta(
     q: Scalar | ArrayLike,
     sigma: Scalar | ArrayLike,
@@ -246,9 +238,8 @@ def get_delta(
     >>> 0 < ac.get_delta(0.01, 1.0, 1000, 2.0) < ac.get_delta(0.01, 1.0, 1000, 1.0) < 1
     True
     """
-    plain = workers is None and type(user_records) is int and user_records == 1
-    plain = plain and type(epsilon) is float and 0.0 <= epsilon < math.inf
-    if plain and checks.in_fast_lane(q, sigma, steps, 0.5):
+    plain = type(epsilon) is float and 0.0 <= epsilon < math.inf
+    if plain and checks.in_fast_lane(q, sigma, steps, 0.5, user_records, workers):
         return contour.native_delta_bounds(q, sigma, steps, epsilon, contour.EITHER)[1]
     return cast("Checked", _answer(_DELTA, q, sigma, steps, epsilon, user_records, workers)[1])
 
@@ -293,24 +284,12 @@ def delta_bounds(
 
 @overload
 def get_rdp(
-    q: Scalar,
-    sigma: Scalar,
-    steps: Integer,
-    orders: Scalar,
-    *,
-    user_records: Integer = ...,
-    workers: int | None = ...,
+    q: Scalar, sigma: Scalar, steps: Integer, orders: Scalar, **options: Unpack[_OfOne]
 ) -> float: ...
 @overload
 def get_rdp(
-    q: Scalar | ArrayLike,
-    sigma: Scalar | ArrayLike,
-    steps: Integer | ArrayLike,
-    orders: Scalar | ArrayLike,
-    *,
-    user_records: Integer | ArrayLike = ...,
-    workers: int | None = ...,
-) -> float | NDArray[np.float64]: ...
+    q: Reals, sigma: Reals, steps: Counts, orders: Reals, **options: Unpack[_Options]
+) -> Checked: ...
 def get_rdp(
     q: Scalar | ArrayLike,
     sigma: Scalar | ArrayLike,

@@ -7,8 +7,8 @@ wiggles in its last digits can cost a few evaluations, never the guarantee. The 
 the native core (``search.c``), which calibrates by it.
 
 For conditions that are no comparison of a cost, :func:`bisect` ends on neighbours of a grid too;
-:func:`narrow` halves an interval of numbers, for a guess or where a near miss is good enough.
-:func:`golden` looks for a least value.
+:func:`narrow` halves an interval of numbers, for a guess or where a near miss is good enough;
+:func:`least` doubles a number before it halves. :func:`golden` looks for a least value.
 """
 
 from __future__ import annotations
@@ -102,6 +102,26 @@ def narrow(
         middle: float = (good * bad) ** 0.5 if geometric else 0.5 * (good + bad)
         good, bad = (middle, bad) if holds(middle) else (good, middle)
     return good, bad
+
+
+def least(
+    fits: Callable[[float], bool],
+    start: float,
+    most: float,
+    halvings: int,
+    *,
+    geometric: bool = False,
+) -> float:
+    """Return about the least number from ``start`` on that fits; inf where none up to ``most``.
+
+    Numbers are doubled until one fits; where one does, so do all that are larger.
+    """
+    bad = good = start
+    while not fits(good):
+        bad, good = good, 2.0 * good
+        if good > most:
+            return math.inf
+    return narrow(fits, good, bad, halvings, geometric=geometric)[0]
 
 
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0

@@ -61,11 +61,11 @@ def test_infinite_ends_have_a_width():
 
 def test_frozen():
     bounds = Bounds(1.0, 2.0)
-    for name in ("lower", "_lower", "other"):
+    for name in ("lower", "upper"):
         with pytest.raises(AttributeError):
             setattr(bounds, name, 0.0)
     with pytest.raises(AttributeError):
-        del bounds._lower
+        del bounds.lower
 
 
 def test_equal_and_hash_by_value():

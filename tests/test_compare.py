@@ -63,12 +63,6 @@ def test_text_rounds_outwards(table):
         assert numbers[1] >= row.upper
 
 
-def test_the_arguments_go_in_the_order_in_which_one_asks():
-    typed = ac.compare_samplers(2000, 100, 3, 1.0, 1e-5, samplers=["poisson"])
-    named = ac.compare_samplers(**RUN, samplers=["poisson"])
-    assert typed == named
-
-
 def test_the_same_question_of_two_samplers_that_exchange_records(table):
     rows = {(row.sampler, row.relation): row for row in table.rows}
     exchanged = ac.NeighbouringRelation.REPLACE_ONE

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import accountant as ac
 from accountant.search import COUNTS, DOUBLES, bisect, boundary, crossing, narrow
 from support.strategies import log_uniform
 
@@ -130,13 +129,6 @@ def test_neighbours_and_ends():
     for end in (1, 2):
         assert boundary(lambda _: 0.0, 1.0, COUNTS, 1.0, 1, end) == end
         assert boundary(lambda _: 2.0, 1.0, COUNTS, 1.0, 1, end) is None
-
-
-def cost(q, sigma, steps, delta):
-    try:
-        return ac.get_epsilon(q, sigma, steps, delta)
-    except ac.PrecisionError:
-        return math.inf
 
 
 def test_what_a_cost_raises_ends_the_search():

@@ -218,10 +218,7 @@ def _locking(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise UnsupportedError(
-            "ledger files need file locks, which this system lacks; keep to_json's"
-            " text, or use a store in PostgreSQL"
-        ) from None
+        raise UnsupportedError("file locks are missing here; use a store in PostgreSQL") from None
 
 
 def stream(path: Path) -> BinaryIO:
@@ -232,10 +229,7 @@ def stream(path: Path) -> BinaryIO:
     descriptor = os.open(path, os.O_RDONLY | _flags("NONBLOCK", "NOCTTY"))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise DomainError(
-            f"{path} must be a regular file; it is a pipe, a device or a folder. Save what it"
-            " holds to a file first"
-        )
+        raise DomainError(f"{path} must be a regular file; it is a pipe, a device or a folder")
     return os.fdopen(descriptor, "rb")
 
 
@@ -267,7 +261,7 @@ def require_unpacked(
     if size > limit:
         raise error(
             f"{path} is too large: its arrays have {size} bytes unpacked, and at most {limit} are"
-            " read. Keep fewer records or columns in it, or train from Python on arrays you loaded"
+            " read. Keep fewer records or columns"
         )
 
 

@@ -2,7 +2,7 @@
 
 Those about one DP-SGD run are in ``dp_sgd``, those about ledgers, pipelines and their statements in
 ``ledgers`` and ``report``, those about shared budgets in ``stores``, those about what is installed
-in ``installation``; ``releases`` reads releases, budgets and pipelines.
+in ``installation``; ``options`` reads releases, budgets and pipelines.
 """
 
 import click

@@ -52,20 +52,16 @@ def epsilon(
     spent = quick.get_epsilon(q, sigma, steps, delta, user_records=user_records, method=method)
     if spent == math.inf and delta > 0.0:
         raise PrecisionError(
-            f"no finite ε is certified for sigma = {sigma!r} and steps = {steps!r}: what a step may"
-            " reveal is beyond the range of doubles"
+            f"no finite ε is certified for sigma = {sigma!r} and steps = {steps!r}"
         )
     values: dict[str, Any] = {"epsilon": spent}
+    told = ""
     if method == "exact":
         bounds = quick.epsilon_bounds(q, sigma, steps, delta, user_records=user_records)
-        values["epsilon_lower"] = bounds.lower
-    setting = {"q": q, "sigma": sigma, "steps": steps, "delta": delta, "method": method}
-    answer(
-        values | setting | {"user_records": user_records},
-        f"ε ≤ {text_up(values['epsilon'])}",
-        as_json,
-        lower=f"ε ≥ {text_down(values['epsilon_lower'])}" if "epsilon_lower" in values else "",
-    )
+        values["epsilon_lower"] = lower = float(bounds.lower)
+        told = f"ε ≥ {text_down(lower)}"
+    values |= {"q": q, "sigma": sigma, "steps": steps, "delta": delta, "method": method}
+    answer(values | {"user_records": user_records}, f"ε ≤ {text_up(spent)}", as_json, told)
 
 
 @click.command(cls=Command, examples=(f"accountant delta {RUN} --sigma 1.1 --epsilon 2",))
@@ -78,12 +74,8 @@ def delta(
     bounds = quick.delta_bounds(q, sigma, steps, epsilon, user_records=user_records)
     lower, upper = float(bounds.lower), float(bounds.upper)
     values = {"delta": upper, "delta_lower": lower, "q": q, "sigma": sigma, "steps": steps}
-    answer(
-        values | {"epsilon": epsilon, "user_records": user_records},
-        f"δ ≤ {text_up(upper)}",
-        as_json,
-        lower=f"δ ≥ {text_down(lower)}",
-    )
+    values |= {"epsilon": epsilon, "user_records": user_records}
+    answer(values, f"δ ≤ {text_up(upper)}", as_json, f"δ ≥ {text_down(lower)}")
 
 
 @click.command(cls=Command, examples=(f"accountant sigma {RUN} --epsilon 3 --delta 1e-5",))
@@ -119,11 +111,8 @@ def steps(
     q = plan.probability()
     found = quick.calibrate_steps(epsilon, delta, q=q, sigma=sigma, user_records=user_records)
     values = {"steps": found, "q": q, "sigma": sigma, "epsilon": epsilon, "delta": delta}
-    answer(
-        values | {"user_records": user_records},
-        f"steps = {found} ({text_down(found * q)} epochs)",
-        as_json,
-    )
+    told = f"steps = {found} ({text_down(found * q)} epochs)"
+    answer(values | {"user_records": user_records}, told, as_json)
 
 
 @click.command(
@@ -134,19 +123,14 @@ def steps(
 )
 @attach("steps", "dataset", "user", "sigma", "epsilon", "delta")
 def q(
-    steps: int | None,
-    dataset_size: int | None,
-    sigma: float,
-    epsilon: float,
-    delta: float,
-    user_records: int,
-    as_json: bool,
+    sigma: float, epsilon: float, delta: float, user_records: int, as_json: bool, **sampling: Any
 ) -> None:
     """Print the largest sampling probability for a target ε.
 
     With --dataset-size also the largest batch size.
     """
-    count = Sampling(None, steps, dataset_size).number_of_steps()
+    plan = Sampling(None, **sampling)
+    count, dataset_size = plan.number_of_steps(), plan.dataset_size
     found = quick.calibrate_q(epsilon, delta, sigma=sigma, steps=count, user_records=user_records)
     values = {"q": found, "sigma": sigma, "steps": count, "epsilon": epsilon, "delta": delta}
     values["user_records"] = user_records

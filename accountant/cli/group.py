@@ -169,11 +169,8 @@ def _defect(error: Exception) -> int:
     if os.environ.get(TRACEBACK):
         raise error
     kind = type(error).__name__
-    return _complain(
-        f"a fault of accountant itself ({kind}); nothing that was printed before is wrong. Set"
-        f" {TRACEBACK}=1 to see where, and please report it",
-        DEFECT,
-    )
+    told = f"a fault of accountant itself ({kind}); set {TRACEBACK}=1 to see where, and report it"
+    return _complain(told, DEFECT)
 
 
 def _of_files(error: OSError) -> str:

@@ -11,19 +11,24 @@ import click
 
 from accountant._basics.display import shown, text_down, text_up
 from accountant.cli.group import Command, Group
-from accountant.cli.options import JSON, STDIN, attach, existing, read_stdin, written
-from accountant.cli.output import as_json as print_json
-from accountant.cli.output import counted, print_table, progress, refusals, say
-from accountant.cli.releases import (
+from accountant.cli.options import (
     AS_MANY,
     COUNT,
+    JSON,
     LABEL,
+    STDIN,
+    attach,
     budget_from,
     budget_options,
+    existing,
     parse,
     read,
+    read_stdin,
     release_options,
+    written,
 )
+from accountant.cli.output import as_json as print_json
+from accountant.cli.output import counted, print_table, progress, refusals, say
 from accountant.cli.stores import SECRET_FILE, ledger_at
 from accountant.errors import DomainError, LedgerError
 from accountant.ledger import Accountant, storage

@@ -21,8 +21,7 @@ from accountant.cli.options import (
     require_different,
     written,
 )
-from accountant.cli.output import as_json as print_json
-from accountant.cli.output import progress
+from accountant.cli.output import progress, say
 from accountant.errors import DomainError
 from accountant.mechanisms import Gaussian
 from accountant.sampling import PoissonSampled
@@ -110,10 +109,7 @@ def report(
     output.write_text(text, encoding="utf-8")
     epsilon, at = text_up(made.headline.epsilon), made.headline.delta
     values = {"epsilon": made.headline.epsilon, "delta": at, "report": str(output)}
-    if as_json:
-        print_json(values)
-        return
-    click.echo(f"ε ≤ {epsilon} at δ = {at:g}, {made.relation}; saved {output}")
+    say(values, f"ε ≤ {epsilon} at δ = {at:g}, {made.relation}; saved {output}", as_json)
 
 
 def _deployment(about: Path | None, words: dict[str, Any]) -> Deployment:
@@ -188,13 +184,9 @@ def certify(
         click.echo(made.text, nl=False)
         return
     output.write_text(made.text, encoding="utf-8")
-    if as_json:
-        print_json({"epsilon": made.epsilon, "delta": made.delta, "certificate": str(output)})
-        return
-    click.echo(
-        f"ε ≤ {text_up(made.epsilon)} at δ = {made.delta:g}, {made.relation}; saved {output};"
-        f" check it: dp-verify {output}"
-    )
+    told = f"ε ≤ {text_up(made.epsilon)} at δ = {made.delta:g}, {made.relation}; saved {output};"
+    values = {"epsilon": made.epsilon, "delta": made.delta, "certificate": str(output)}
+    say(values, f"{told} check it: dp-verify {output}", as_json)
 
 
 def _run(sigma: float, user_records: int, plan: Sampling) -> Any:

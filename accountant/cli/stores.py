@@ -13,17 +13,20 @@ import click
 from accountant._basics import files
 from accountant._basics.display import text_up
 from accountant.cli.group import FAILED, Command, Group
-from accountant.cli.options import JSON, attached, existing, written
-from accountant.cli.output import as_json as print_json
-from accountant.cli.output import counted, print_table, refusals, say
-from accountant.cli.releases import (
+from accountant.cli.options import (
     AS_MANY,
     COUNT,
+    JSON,
     LABEL,
+    attached,
     budget_from,
     budget_options,
+    existing,
     release_options,
+    written,
 )
+from accountant.cli.output import as_json as print_json
+from accountant.cli.output import counted, print_table, refusals, say
 from accountant.composition import composed
 from accountant.errors import DomainError
 from accountant.ledger import Accountant, Budget

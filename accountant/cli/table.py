@@ -82,9 +82,8 @@ def _refuse_index(path: Path, names: list[str] | None, chosen: list[int]) -> Non
         if not name or name.startswith(("Unnamed:", "__index_level_")):
             called = f"is called {name!r:.60}" if name else "has no name"
             raise DomainError(
-                f"column {place + 1} of {path} {called}: it is the index of a frame, which numbers"
-                " the records. Write the file without it (index=False), or name the columns to use"
-                " by --features"
+                f"column {place + 1} of {path} {called}: it is the index of a frame. Write the file"
+                " without it (index=False), or name the columns by --features"
             )
 
 
@@ -119,10 +118,7 @@ def _cause(cells: list[str], columns: int) -> str:
     place = next(k for k, cell in enumerate(cells, 1) if _numbers([cell]) is None)
     cell = cells[place - 1].strip()
     if not cell:
-        return (
-            f"cell {place} is empty. Fill empty cells in first, by a value that does not come from"
-            " the data"
-        )
+        return f"cell {place} is empty. Fill empty cells in first, by a public value"
     if cell.lower() in ("true", "false"):
         return f"cell {place} is true or false. Write 1 and 0"
     return f"cell {place} is no number. Encode words as numbers first"
@@ -133,10 +129,7 @@ def _parquet(path: Path) -> tuple[list[str], NDArray[np.float64]]:
     try:
         from pyarrow import parquet
     except ImportError:
-        raise UnsupportedError(
-            "a Parquet file needs pyarrow, which is not installed; run: pip install"
-            " 'dp-accountant[parquet]'"
-        ) from None
+        raise UnsupportedError("it needs pip install 'dp-accountant[parquet]'") from None
     try:
         with files.stream(path) as stream:
             table: Any = parquet.read_table(stream)
@@ -148,8 +141,7 @@ def _parquet(path: Path) -> tuple[list[str], NDArray[np.float64]]:
     for name, column in zip(names, table.columns, strict=True):
         if column.null_count:
             raise DomainError(
-                f"column {name!r:.60} of {path} has records without a value; fill them in first,"
-                " by a value that does not come from the data"
+                f"column {name!r:.60} of {path} must have a value in every record; fill it in"
             )
     return _columns(path, names, [column.to_numpy() for column in table.columns])
 
@@ -164,7 +156,6 @@ def _columns(
         if array.dtype.kind not in "biuf":
             raise DomainError(
                 f"column {name!r:.60} of {path} must hold real numbers; encode words as numbers"
-                " first"
             )
     if not arrays:
         raise DomainError(f"{path} has no columns")
@@ -184,13 +175,10 @@ def _arrays(path: Path) -> Data | tuple[list[str], NDArray[np.float64]]:
     except Exception as error:
         if "Object arrays" in str(error):
             raise DomainError(
-                f"{path} is an NPZ of Python objects, which are never read: they could run code."
-                " Save numbers, as X.astype(float)"
+                f"{path} is an NPZ of Python objects, which could run code. Save numbers"
             ) from None
         # zipfile, zlib, struct and NumPy each complain in their own way.
-        raise DomainError(
-            f"{path} must be an NPZ file of NumPy arrays; it is damaged or something else"
-        ) from error
+        raise DomainError(f"{path} must be an NPZ file of NumPy arrays, and whole") from error
     if not {"X", "y"} <= set(names):
         lengths = {array.shape for array in found.values()}
         if len(lengths) == 1 and len(next(iter(lengths))) == 1:
@@ -223,10 +211,7 @@ def _rows(path: Path) -> list[list[str]]:
         raise DomainError(f"{path} is empty")
     for mark, name in ((";", "semicolons"), ("\t", "tabs")):
         if len(rows[0]) == 1 and mark in rows[0][0]:
-            raise DomainError(
-                f"the cells of {path} are separated by {name}, and those of a CSV by commas; save"
-                " it with commas"
-            )
+            raise DomainError(f"the cells of {path} are separated by {name}; save it with commas")
     return rows
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from accountant import checks
 from accountant.composition import Composition
@@ -16,10 +14,10 @@ from accountant.errors import BudgetExceeded, DomainError, UnsupportedError
 from accountant.ledger import evaluation, plans
 from accountant.ledger.budget import Budget
 from accountant.ledger.evaluation import Questions
-from accountant.ledger.history import Entry, History, Uncopied, entry
+from accountant.ledger.history import Entry, Uncopied, entry
 from accountant.ledger.meters import Remaining
 from accountant.ledger.plans import Watch
-from accountant.ledger.storage import Kept, Versions
+from accountant.ledger.storage import Kept
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation
 
@@ -51,20 +49,6 @@ class Accountant(Uncopied, Questions, Kept):
 
     _COPIED = "an Accountant has no copies; merge it into another, or save it"
     _PICKLED = "an Accountant is not pickled; use to_json or save"
-
-    @to_nearest
-    def __init__(self, budget: Budget | None = None) -> None:
-        checks.instance("budget", budget, (Budget, type(None)), "a Budget or None")
-        self._lock = threading.RLock()
-        self._process = os.getpid()
-        self._ended = self._busy = False
-        self._budget = budget
-        self._watch: Watch | None = None if budget is None else Watch(budget)
-        self._planned: tuple[Entry, ...] = ()
-        self._history = History()
-        self._deltas: set[float] = set()
-        # For each file: the digests of the contents this ledger knows, hence may replace.
-        self._versions: dict[Path, Versions] = {}
 
     # Planning and recording
 
@@ -115,8 +99,7 @@ class Accountant(Uncopied, Questions, Kept):
                 raise DomainError("plan needs a budget; this ledger has none")
             if self._history.first is not None:
                 raise UnsupportedError(
-                    "plan comes before the first release: what is planned after it may depend on"
-                    " it. Record releases as they come"
+                    "plan comes before the first release, on which it may depend"
                 )
             self._history.check_relation((*self._planned, *menu))
             if count is None:
@@ -209,8 +192,7 @@ class Accountant(Uncopied, Questions, Kept):
         with self._lock:
             if self._planned and new:
                 raise UnsupportedError(
-                    "merge needs a ledger without a plan: what was planned may depend on releases"
-                    " that another ledger recorded before. Record both in one ledger as they come"
+                    "merge needs a ledger without a plan, which comes before all releases"
                 )
             self._append(new)
             self._deltas |= deltas
@@ -313,15 +295,13 @@ class Accountant(Uncopied, Questions, Kept):
         with self._lock:
             self._history.check_relation((*self._planned, entry(mechanism, 1)))
             watch = self._metered(None, "affordable_by_filter")
-            assert self._budget is not None
-            return plans.allowances(watch, self._budget, self._history.counts, mechanism)
+            return plans.allowances(watch, self._history.counts, mechanism)
 
     def _refuse_forks(self) -> None:
         """Refuse in a forked process: it has a copy of the budget, and both would spend it."""
         if self._budget is not None and os.getpid() != self._process:
             raise UnsupportedError(
-                "this Accountant was copied by a fork, and its budget with it. Let one process"
-                " charge, or share a file through Accountant.transaction"
+                "this Accountant was copied by a fork; share a file through Accountant.transaction"
             )
 
     @contextlib.contextmanager
@@ -345,25 +325,15 @@ class Accountant(Uncopied, Questions, Kept):
             self._history.check_relation((*first, *new))
             tally = self._history.tally(new)
             charges = [(item.mechanism, item.count) for item in new]
-            watch, budget = self._watch, self._budget
-            if watch is not None and budget is not None and not watch.admits(charges):
-                raise BudgetExceeded(plans.refusal(watch, budget, self._history.counts, charges))
+            watch = self._watch
+            if watch is not None and not watch.admits(charges):
+                raise BudgetExceeded(plans.refusal(watch, self._history.counts, charges))
             if not record:
                 return
             # Nothing below can fail for a reason of the caller's.
             if watch is not None:
                 watch.add(charges)
             self._history.extend(new, tally)
-
-    def _restore(self, entries: Sequence[Entry], planned: Sequence[Entry] = ()) -> None:
-        """Take up what was planned and records that happened, within the budget or not."""
-        self._history.check_relation((*planned, *entries))
-        tally = self._history.tally(entries)
-        if self._watch is not None:
-            self._watch.plan([(item.mechanism, item.count) for item in planned], ask=False)
-            self._watch.restore(list(tally.items()))
-        self._planned = tuple(planned)
-        self._history.extend(entries, tally)
 
     def _metered(self, budget: Budget | None, question: str) -> Watch:
         """Return what watches over this ledger, or would with another budget and no plan."""

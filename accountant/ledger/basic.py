@@ -15,20 +15,25 @@ from accountant._basics.rounding import fraction_up
 from accountant.composition import Composition
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import AccountantError, UnsupportedError
-from accountant.ledger import exact_sums
-from accountant.ledger.meters import Limits, Meter, Remaining, unspent, used_part
+from accountant.ledger.meters import (
+    INFINITE,
+    Charges,
+    Limits,
+    Meter,
+    Remaining,
+    short,
+    unspent,
+    used_part,
+)
 from accountant.mechanisms import GDP, ZCDP, ApproximateDP, Gaussian, Laplace, PureDP
 from accountant.mechanisms.base import Mechanism
+from accountant.pairs.base import DominatingPair
 
 Price: TypeAlias = "Callable[[Mechanism], Fraction | float]"
 
 # A double tells a decimal of this many digits from all others (Theorem L18 depends on it); a number
 # with more digits was computed.
 DIGITS = 15
-# A sum whose denominator has more bits than this is rounded up, so that sums stay quick.
-LONGEST = 4096
-# It is rounded to this many binary places: far below any capacity, so nothing else depends on it.
-PLACES = 2048
 
 
 def written(value: float) -> Fraction:
@@ -64,10 +69,16 @@ def loss(mechanism: Mechanism) -> tuple[Fraction | float, Fraction]:
             return math.inf, Fraction(0)
         total = sum((Fraction(most) * count for most, _, count in each), Fraction(0))
         return total, sum((mass * count for _, mass, count in each), Fraction(0))
-    pairs = symmetrised_pairs(mechanism)
-    reach = max(0.0, *(pair.support[1] for pair in (pairs[0], pairs[-1])))
-    infinite = max(pair.infinite_mass for pair in (pairs[0], pairs[-1]))
+    pairs = directions(mechanism)
+    reach = max(0.0, *(pair.support[1] for pair in pairs))
+    infinite = max(pair.infinite_mass for pair in pairs)
     return (Fraction(reach) if reach < math.inf else math.inf), Fraction(infinite)
+
+
+def directions(mechanism: Mechanism) -> tuple[DominatingPair, DominatingPair]:
+    """Return the pair of removing a record, and that of adding one."""
+    pairs = symmetrised_pairs(mechanism)
+    return pairs[0], pairs[-1]
 
 
 def largest_loss(mechanism: Mechanism) -> Fraction | float:
@@ -76,7 +87,7 @@ def largest_loss(mechanism: Mechanism) -> Fraction | float:
     return math.inf if mass else most
 
 
-def basic_epsilon(counts: Sequence[tuple[Mechanism, int]]) -> float:
+def basic_epsilon(counts: Charges) -> float:
     """Return the sum of the largest losses, rounded once, up; inf where a loss may be infinite."""
     total, mass = summed(counts)
     return math.inf if mass else fraction_up(Fraction(total))
@@ -92,7 +103,7 @@ class SumMeter(Meter):
     def cost(self, mechanism: Mechanism) -> tuple[int | Fraction, ...]:
         """Return the price."""
         price = self._price(mechanism)
-        return (exact_sums.INFINITE if price == math.inf else Fraction(price),)
+        return (INFINITE if price == math.inf else Fraction(price),)
 
     def holds(self, sums: Sequence[int | Fraction]) -> bool:
         """Tell whether the sum is within the capacity."""
@@ -105,9 +116,6 @@ class SumMeter(Meter):
     def epsilon_of(self, sums: Sequence[int | Fraction]) -> float:
         """Return the sum."""
         return fraction_up(Fraction(sums[0]))
-
-    def _after(self, charges: Sequence[tuple[Mechanism, int]]) -> list[int | Fraction]:
-        return [_short(each) for each in super()._after(charges)]
 
 
 class BestOf(Meter):
@@ -126,7 +134,7 @@ class BestOf(Meter):
     def cost(self, mechanism: Mechanism) -> tuple[int | Fraction, ...]:
         """Return what the filter adds up, and the largest loss with the mass beyond it."""
         most, mass = _priced(mechanism)
-        price = exact_sums.INFINITE if most == math.inf else Fraction(most)
+        price = INFINITE if most == math.inf else Fraction(most)
         return (*self.inner.cost(mechanism), price, mass)
 
     def holds(self, sums: Sequence[int | Fraction]) -> bool:
@@ -136,7 +144,7 @@ class BestOf(Meter):
             total, mass, self._epsilon, self._room, lambda: self.inner.beyond(own)
         )
 
-    def reserve(self, menu: Sequence[tuple[Mechanism, int]]) -> None:
+    def reserve(self, menu: Charges) -> None:
         """Set aside what a plan costs, by the filter and by the sum."""
         super().reserve(menu)
         self.inner.reserve(menu)
@@ -145,23 +153,21 @@ class BestOf(Meter):
     def remaining(self) -> Remaining:
         """Describe which of the two has more left, the filter where they are alike."""
         self.inner._spent = self._spent[:-2]
-        found, mass = self.inner.remaining(), self._spent[-1]
-        if not mass:
-            by_sum = _described(Fraction(self._spent[-2]), self._epsilon, "ε, in nats")
-            found = max(found, by_sum, key=_least_used)
+        total, mass = self._spent[-2:]
+        by_sum = min(
+            _described(Fraction(total), self._epsilon, "ε, in nats"),
+            _described(Fraction(mass), self._room, "δ of the releases"),
+            key=_least_used,
+        )
+        found = max(self.inner.remaining(), by_sum, key=_least_used)
         if found.spent > found.capacity and self.holds(self._spent):  # by a hair that δ pays for
             found = found._replace(spent=found.capacity)
         return found
 
     def epsilon_of(self, sums: Sequence[int | Fraction]) -> float:
         """Return the lesser ε, of the filter or of the largest losses."""
-        total = fraction_up(Fraction(sums[-2])) if not sums[-1] else math.inf
+        total = fraction_up(Fraction(sums[-2])) if sums[-1] <= self._room else math.inf
         return min(self.inner.epsilon_of(sums[:-2]), total)
-
-    def _after(self, charges: Sequence[tuple[Mechanism, int]]) -> list[int | Fraction]:
-        sums = super()._after(charges)
-        sums[-2] = _short(sums[-2])
-        return sums
 
 
 def fits(
@@ -187,8 +193,8 @@ def summed(counts: Iterable[tuple[Mechanism, int]]) -> tuple[int | Fraction, Fra
     for mechanism, count in counts:
         most, beyond = _priced(mechanism)
         if most == math.inf:
-            return exact_sums.INFINITE, Fraction(0)
-        total, mass = Fraction(_short(total + count * Fraction(most))), mass + count * beyond
+            return INFINITE, Fraction(0)
+        total, mass = Fraction(short(total + count * Fraction(most))), mass + count * beyond
     return total, mass
 
 
@@ -212,7 +218,7 @@ def limit(budget: Limits) -> SumMeter | None:
     level = written(budget.level)
     if budget.filter == "zcdp":
         return SumMeter(level, _rho, "ρ")
-    return SumMeter(level**2, _squared_mu, "squared μ")
+    return SumMeter(level**2, squared_mu, "squared μ")
 
 
 def _priced(mechanism: Mechanism) -> tuple[Fraction | float, Fraction]:
@@ -244,25 +250,26 @@ def _rho(mechanism: Mechanism) -> Fraction | float:
     return _known(mechanism, mechanism.rho(), "ρ")
 
 
-def _squared_mu(mechanism: Mechanism) -> Fraction | float:
+def squared_mu(mechanism: Mechanism) -> Fraction:
+    """Return the μ² for which a release is μ-GDP."""
     if isinstance(mechanism, GDP):
         return written(mechanism.mu0) ** 2
     if isinstance(mechanism, Gaussian) and mechanism.noise_multiplier < math.inf:
         return Fraction(mechanism.distance) ** 2 / Fraction(mechanism.noise_multiplier) ** 2
+    parts = [pair.gaussian_part for pair in directions(mechanism) if is_plain(pair)]
+    noises = [part.noise_multiplier for part in parts if part is not None]
+    if len(noises) == 2:
+        return 1 / Fraction(min(noises)) ** 2 if min(noises) < math.inf else Fraction(0)
     return _known(mechanism, mechanism.mu(), "μ") ** 2
+
+
+def is_plain(pair: DominatingPair) -> bool:
+    """Tell whether a pair is that of Gaussian noise on all records."""
+    part = pair.gaussian_part
+    return part is not None and part.sampling_probability == 1.0
 
 
 def _known(mechanism: Mechanism, value: float, letter: str) -> Fraction:
     if not 0.0 <= value < math.inf:
-        raise UnsupportedError(
-            f"{mechanism!r} has no known {letter}, which this budget adds up. It needs a budget in"
-            " ε and δ, as Budget(1.0, 1e-06)"
-        )
+        raise UnsupportedError(f"{mechanism!r} has no known {letter}, which this budget adds up")
     return Fraction(value)
-
-
-def _short(total: int | Fraction) -> int | Fraction:
-    """Return a sum, rounded up where its denominator has become long."""
-    if isinstance(total, int) or total.denominator.bit_length() <= LONGEST:
-        return total
-    return Fraction(math.ceil(total * (1 << PLACES)), 1 << PLACES)

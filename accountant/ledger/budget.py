@@ -14,7 +14,7 @@ from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.ledger import evaluation, filters
 from accountant.ledger.kinds import noise_levels, packets_for
-from accountant.ledger.meters import CANDIDATES, LEVELS, Limits, default_orders
+from accountant.ledger.meters import CANDIDATES, LEVELS, ORDER, Limits, default_orders
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import mechanism_of
 
@@ -32,37 +32,17 @@ _OWNERS: dict[str, Collection[str]] = {
     "packets": ("kinds",),
 }
 
-# Far above any order of use, and small enough that order - 1 is exact.
-MAX_ORDER = 2.0**40
-
 # Every kind is tried in every unit of a budget.
 MOST_KINDS = 64
 
-ORDER = checks.Argument(
-    "orders",
-    "Rényi orders in (1, 2**40]",
-    lambda x: (x > 1.0) & (x <= MAX_ORDER),
-    "One order fixed in advance is sharpest; several share delta",
-)
 _SHARE = checks.Argument(
-    "share",
-    "a fraction in [0, 1 - 1e-6]",
-    lambda x: (x >= 0.0) & (x <= 1.0 - 1e-6),
-    "It is the part of delta set aside for the releases' own deltas",
+    "share", "in [0, 1 - 1e-6]", lambda x: (x >= 0.0) & (x <= 1.0 - 1e-6), "It is a part of delta"
 )
 _PACKET = checks.integers("packets", 1, 2**20, "They are numbers of releases and of units")
 _DELTA = checks.Argument(
-    "delta",
-    "0, or a probability in [1e-300, 1)",
-    lambda x: (x == 0.0) | ((x >= 1e-300) & (x < 1.0)),
-    "At delta = 0 only pure mechanisms compose, by adding up their epsilons",
+    "delta", "0, or in [1e-300, 1)", lambda x: (x == 0.0) | ((x >= 1e-300) & (x < 1.0)), ""
 )
-_LEVEL = checks.Argument(
-    "level",
-    "a finite number > 0",
-    lambda x: (x > 0.0) & (x < math.inf),
-    "It is the ρ or the μ to stay within",
-)
+_LEVEL = checks.positive("level", "It is the ρ or the μ to stay within")
 
 
 @dataclass(frozen=True)
@@ -146,8 +126,7 @@ class Budget(Limits):
         checks.choice("filter", self.filter, FILTERS)
         if (self.filter == "pure") != (self.delta == 0.0):
             raise DomainError(
-                'filter must be "pure", or left out, if and only if delta is 0; got filter='
-                f"{self.filter!r} and delta={self.delta!r}"
+                f'filter must be "pure" at delta = 0 alone; got {self.filter!r} at {self.delta!r}'
             )
         for name, owners in _OWNERS.items():
             if getattr(self, name) is not None and self.filter not in owners:
@@ -322,7 +301,6 @@ class Budget(Limits):
         self._set("orders", orders)
         if not max(self.renyi_capacities()[1]) > 0.0:
             raise DomainError(
-                f"orders must leave something to spend at (epsilon, delta) = ({self.epsilon!r},"
-                f" {self.delta!r}); got {orders!r}. Leave them out to have one chosen"
+                f"orders must leave something to spend of {self.epsilon, self.delta}; got {orders}"
             )
         return orders

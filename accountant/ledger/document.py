@@ -64,20 +64,15 @@ def encode(
     }
     digest = _digest(revision, body, [",".join(lines)])
     head = {"format": FORMAT, "version": VERSION, "revision": revision, "checksum": digest}
-    return "".join(
-        (
-            json.dumps(head, indent=1)[:-2],
-            ',\n "ledger": {\n  "budget": ',
-            json.dumps(body["budget"], allow_nan=False),
-            f',\n  "deltas": {json.dumps(body["deltas"])}',
-            f',\n  "planned": {_listed([_compact(line) for line in menu])}',
-            ',\n  "mechanisms": ',
-            _listed([json.dumps(each, allow_nan=False) for each in table.mechanisms]),
-            ',\n  "entries": ',
-            _listed(lines),
-            "\n }\n}\n",
-        )
-    )
+    parts = {
+        "budget": json.dumps(body["budget"], allow_nan=False),
+        "deltas": json.dumps(body["deltas"]),
+        "planned": _listed([_compact(line) for line in menu]),
+        "mechanisms": _listed([json.dumps(each, allow_nan=False) for each in table.mechanisms]),
+        "entries": _listed(lines),
+    }
+    listed = ",\n  ".join(f'"{name}": {part}' for name, part in parts.items())
+    return f'{json.dumps(head, indent=1)[:-2]},\n "ledger": {{\n  {listed}\n }}\n}}\n'
 
 
 class _Table:
@@ -94,16 +89,14 @@ class _Table:
         if number is None:
             number = self._numbers.setdefault(item.mechanism, len(self._numbers))
             if number == len(self.mechanisms):
-                self.mechanisms.append(_encode_mechanism(position, item.mechanism))
+                try:
+                    self.mechanisms.append(schema.encode_mechanism(item.mechanism))
+                except UnsupportedError as error:
+                    raise UnsupportedError(
+                        f"record {position} cannot be written: {error}"
+                    ) from None
             self._known[id(item.mechanism)] = number
         return [number, item.count, item.label, item.time]
-
-
-def _encode_mechanism(position: int, mechanism: Mechanism) -> dict[str, Any]:
-    try:
-        return schema.encode_mechanism(mechanism)
-    except UnsupportedError as error:
-        raise UnsupportedError(f"record {position} cannot be written: {error}") from None
 
 
 def _listed(lines: list[str]) -> str:
@@ -121,10 +114,7 @@ def decode(text: object) -> Contents:
     if type(version) is not int or version < 1:
         raise LedgerError(f"a ledger's version must be an integer >= 1; got {version!r}")
     if version != VERSION:
-        raise LedgerError(
-            f"this ledger has version {version}, and this release reads version {VERSION} alone."
-            " Read it with the release that wrote it"
-        )
+        raise LedgerError(f"a ledger's version must be {VERSION}; got {version}")
     schema.keys(document, {"format", "version", "revision", "checksum", "ledger"}, "a ledger")
     body = document["ledger"]
     if document["checksum"] != checksum(document["revision"], body):
@@ -171,8 +161,7 @@ def _decode_entries(values: list[Any], mechanisms: list[Mechanism]) -> list[Entr
         number, count, label, time = value
         if type(number) is not int or not 0 <= number < len(mechanisms):
             raise LedgerError(
-                f"record {position} must name one of {len(mechanisms)} mechanisms by its number,"
-                f" from 0; got {number!r:.40}"
+                f"record {position} must name one of the mechanisms, from 0; got {number!r:.40}"
             )
         try:
             values[position] = record(mechanisms[number], count, label, time)

@@ -1,23 +1,36 @@
-"""Answers about counted mechanisms: the ledger's only access to their algebra and analyses."""
+"""Answers about counted mechanisms: the ledger's only access to their algebra and analyses.
+
+An odometer's answers hold after every release at once.
+"""
 
 from __future__ import annotations
 
 import functools
+import math
 from abc import ABC, abstractmethod
-from typing import overload
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accountant import checks
+from accountant._basics.rounding import fraction_up
+from accountant.analyses import renyi_conversion
+from accountant.analyses.over_steps.by_renyi import least_over_orders
 from accountant.analyses.over_steps.curve import upper_curve
+from accountant.analyses.over_steps.history import total
 from accountant.bounds import Bounds
 from accountant.broadcasting import each_bounds, each_number
 from accountant.checks import ArrayLike, Checked, Scalar
 from accountant.composition import composed
 from accountant.environment import to_nearest
-from accountant.ledger.basic import basic_epsilon
+from accountant.errors import DomainError
+from accountant.ledger.basic import basic_epsilon, largest_loss
 from accountant.ledger.history import Entry
+from accountant.ledger.meters import ORDER
 from accountant.mechanisms import Gaussian
 from accountant.mechanisms.base import Mechanism
 from accountant.sampling.poisson import PoissonSampled
@@ -56,16 +69,13 @@ def delta_bounds(counts: tuple[tuple[Mechanism, int], ...], epsilon: float) -> B
 def dp_sgd_step(noise_multiplier: float, sampling_probability: float) -> Mechanism:
     """Return one step of DP-SGD as a mechanism."""
     # Only plain floats: to the cache 1.0, 1 and True are one key.
-    if type(noise_multiplier) is float and type(sampling_probability) is float:
-        return _cached_step(noise_multiplier, sampling_probability)
-    return _dp_sgd_step(noise_multiplier, sampling_probability)
+    plain = type(noise_multiplier) is type(sampling_probability) is float
+    return (_step if plain else _step.__wrapped__)(noise_multiplier, sampling_probability)
 
 
-def _dp_sgd_step(noise_multiplier: float, sampling_probability: float) -> Mechanism:
+@functools.lru_cache(maxsize=1024)
+def _step(noise_multiplier: float, sampling_probability: float) -> Mechanism:
     return PoissonSampled(Gaussian(noise_multiplier), sampling_probability)
-
-
-_cached_step = functools.lru_cache(maxsize=1024)(_dp_sgd_step)
 
 
 class Questions(ABC):
@@ -174,9 +184,95 @@ class Questions(ABC):
         return upper_curve(self.history, checked, wanted)
 
 
-_CHECKPOINTS = checks.Argument(
-    "checkpoints",
-    "None or an integer in [0, 2**20]",
-    lambda x: (x >= 0) & (x <= 2**20),
-    "Each costs one exact composition",
-)
+_CHECKPOINTS = checks.integers("checkpoints", 0, 2**20, "Each costs one exact composition")
+
+
+# Far apart: every order costs log(orders)/(α - 1), and between them little is lost.
+_ORDERS = tuple(1.0 + 2.0**k for k in range(-1, 11))
+
+
+@dataclass(frozen=True)
+class Odometer:
+    """Reads off ε after every release of a ledger, all readings valid together.
+
+    Parameters
+    ----------
+    delta : float
+        In [0, 1): the probability that the privacy loss ever exceeds a reading. At 0 a reading is
+        the sum of the largest losses, which it never exceeds at any other δ either (L18).
+    orders : sequence of float, optional
+        Rényi orders, fixed in advance, which share ``delta`` equally.
+
+    Notes
+    -----
+    *Guarantee.* With mechanisms, parameters and stopping chosen adaptively, and for every pair of
+    neighbouring data sets, the probability that the privacy loss after *some* release exceeds the
+    reading after it is at most ``delta``. So the interaction stopped at any time at which the
+    reading is at most ε, for a fixed ε, is (ε, δ)-differentially private (docs/theorems_ledger.md,
+    L6).
+
+    *Source.* Rogers, Roth, Ullman, Vadhan 2016 (odometers); Whitehouse, Ramdas, Rogers, Wu 2023
+    (time-uniform martingale bounds); here several linear boundaries share ``delta``.
+    """
+
+    delta: float
+    orders: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        delta = checks.number(checks.DELTA, self.delta)
+        orders: Any = checks.real(ORDER, _ORDERS if self.orders is None else self.orders)
+        listed = tuple(map(float, np.ravel(orders)))
+        if not listed or len(set(listed)) != len(listed):
+            raise DomainError(f"orders must be distinct, at least one; got {self.orders!r}")
+        object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "orders", listed)
+
+    @to_nearest
+    def over_steps(self, ledger: Questions) -> NDArray[np.float64]:
+        """Return the reading after each release, in nats: shape (len(ledger),), non-decreasing."""
+        orders: Any = self.orders
+        added = self._added(ledger)
+        if not self.delta:
+            return added
+        return np.minimum(least_over_orders(ledger.history, orders, self._convert), added)
+
+    @to_nearest
+    def epsilon(self, ledger: Questions) -> float:
+        """Return the reading now; 0 before the first release."""
+        orders: Any = self.orders
+        counts = ledger.counts
+        if not counts:
+            return 0.0
+        added = basic_epsilon(counts)
+        if not self.delta:
+            return added
+        spent = total(counts, orders)
+        rows = [self._convert(a, row) for a, row in zip(orders, spent, strict=True)]
+        return min(float(np.min(rows, axis=0).max()), added)
+
+    def _added(self, ledger: Questions) -> NDArray[np.float64]:
+        """Return the sum of the largest losses after each release, each rounded up once."""
+        whole = sum(count for _, count in ledger.counts)
+        found: list[float] = []
+        total = Fraction(0)
+        prices: dict[Mechanism, Fraction | float] = {}
+        for item in ledger.history:
+            if item.mechanism not in prices:
+                prices[item.mechanism] = largest_loss(item.mechanism)
+            price = prices[item.mechanism]
+            if price == math.inf:
+                found += [math.inf] * (whole - len(found))
+                break
+            start, each = total, Fraction(price)
+            found += [fraction_up(start + k * each) for k in range(1, item.count + 1)]
+            total += item.count * each
+        return np.array(found, dtype=np.float64)
+
+    def _convert(self, order: float, spent: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add what the loss may exceed the divergence by, with this order's part of delta."""
+        orders: Any = self.orders
+        part = self.delta
+        if len(orders) > 1:
+            part = math.nextafter(self.delta / len(orders), 0.0)
+        offset = renyi_conversion.mironov_upper(order, 0.0, part)
+        return np.nextafter(spent + offset, np.inf)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
@@ -43,14 +43,24 @@ def entry(mechanism: object, count: object, label: object = None, time: object =
         hash(checked)
     except TypeError:
         raise ArgumentTypeError(
-            f"mechanism must be hashable, a frozen value; got a {type(mechanism).__name__}"
+            f"mechanism must be hashable; got a {type(mechanism).__name__}"
         ) from None
     return record(checked, count, label, time)
 
 
 def record(mechanism: Mechanism, count: object, label: object, time: object) -> Entry:
     """Put a record together from a mechanism that was checked and parts that were not."""
-    return Entry(mechanism, _count(count), _label(label), _time(time))
+    if type(count) is not int or not 1 <= count <= checks.MAX_COUNT:
+        count = checks.whole(_COUNT, count)
+    if label is not None and type(label) is not str:
+        raise ArgumentTypeError(f"label must be a str or None; got the {type(label).__name__}")
+    return Entry(mechanism, count, label, None if time is None else checks.number(_TIME, time))
+
+
+_COUNT = checks.integers("count", 1, checks.MAX_COUNT, "It counts releases")
+_TIME = checks.Argument(
+    "time", "finite, or None", lambda x: abs(x) < math.inf, "It is a number of seconds"
+)
 
 
 class History:
@@ -85,9 +95,8 @@ class History:
                 continue  # as step after step of one run
             if first is not None and item.mechanism.relation is not first.relation:
                 raise UnsupportedError(
-                    f"{item.mechanism!r} has the neighbouring relation {item.mechanism.relation!r},"
-                    f" this ledger {first.relation!r}; guarantees under different relations"
-                    " are never composed. Keep a ledger for each"
+                    f"{item.mechanism!r} must have this ledger's neighbouring relation,"
+                    f" {first.relation!r}; got {item.mechanism.relation!r}"
                 )
 
     def remaining_count(self, mechanism: Mechanism) -> int:
@@ -149,33 +158,6 @@ def labels_of(entries: Iterable[Entry], longest: int) -> dict[Mechanism, tuple[s
         if item.label:
             words[shown(item.label, longest)] = None
     return {mechanism: tuple(words) for mechanism, words in found.items()}
-
-
-def _count(value: object) -> int:
-    if type(value) is int and 1 <= value <= checks.MAX_COUNT:
-        return value
-    return checks.whole(_COUNT, value)
-
-
-_COUNT = checks.integers(
-    "count", 1, checks.MAX_COUNT, "It counts releases; what did not happen needs no record"
-)
-
-
-def _label(value: object) -> str | None:
-    if value is None or type(value) is str:
-        return value
-    raise ArgumentTypeError(f"label must be a str or None; got the {type(value).__name__}")
-
-
-def _time(value: object) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        if abs(value) <= sys.float_info.max:
-            return float(value)
-        raise DomainError(f"time must be a finite number of seconds or None; got {value!r}")
-    raise ArgumentTypeError(f"time must be a number or None; got the {type(value).__name__}")
 
 
 class Uncopied:

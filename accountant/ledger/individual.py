@@ -27,20 +27,12 @@ from accountant.ledger.kinds import RecordKinds
 Mask: TypeAlias = "NDArray[np.bool_]"
 
 _DIVERGENCE = checks.Argument(
-    "divergences",
-    "Rényi divergences >= 0",
-    lambda x: x >= 0.0,
-    "Give one for each record; inf drops a record out",
+    "divergences", "Rényi divergences >= 0", lambda x: x >= 0.0, "inf drops a record out"
 )
 _ORDERS = checks.Argument(
     "orders", "Rényi orders above 1", lambda x: x > 1.0, "They are the filter's own"
 )
-_NORMS = checks.Argument(
-    "norms",
-    "norms >= 0",
-    lambda x: (x >= 0.0) & (x < np.inf),
-    "They are the norms of the records' contributions, after clipping",
-)
+_NORMS = checks.nonnegative("norms", "They are those of the records' contributions, clipped")
 
 
 class IndividualFilter(Uncopied):
@@ -86,22 +78,19 @@ class IndividualFilter(Uncopied):
         budget = _by_divergences(budget)
         if budget.filter not in ("renyi", "gaussian", "kinds", "pure") or budget.share:
             raise DomainError(
-                'budget must have filter="moments", "renyi" and no share, "gaussian", "kinds" or'
-                f' "pure", for individual accounting; got {budget!r}'
+                'budget must be of filter "moments", "renyi" and no share, "gaussian", "kinds" or'
+                f' "pure"; got {budget!r}'
             )
         n = checks.whole(_DATASET_SIZE, dataset_size)
         self._lock = threading.Lock()
         self._process = os.getpid()
-        self._orders: tuple[float, ...] = ()
-        self._pure = False
+        self._pure = budget.filter == "pure"
         self._kinds = RecordKinds(budget) if budget.filter == "kinds" else None
-        if self._kinds is not None:
-            self._capacities: tuple[float, ...] = (float(self._kinds.capacity),)
-        elif budget.filter == "renyi":
+        self._orders: tuple[float, ...] = ()
+        if budget.filter == "renyi":
             self._orders, self._capacities = budget.renyi_capacities()
-        elif budget.filter == "pure":
-            self._pure = True
-            self._capacities = (budget.epsilon,)
+        elif self._kinds is not None:
+            self._capacities = (float(self._kinds.capacity),)
         else:
             self._capacities = (filters.meter(budget).remaining().capacity,)
         self._spent = np.zeros((len(self._kinds or self._capacities), int(n)))
@@ -142,10 +131,9 @@ class IndividualFilter(Uncopied):
         """
         if tuple(np.ravel(checks.real(_ORDERS, orders)).tolist()) != self._orders:
             raise DomainError(
-                f"orders must be those of this filter, {self._orders!r}; got {orders!r:.80}. Give"
-                " them to the Budget"
+                f"orders must be those of this filter, {self._orders!r}; got {orders!r:.80}"
             )
-        values = self._each(_DIVERGENCE, spent)
+        values = self._each(_DIVERGENCE, spent, self._spent.shape)
         with self._lock:
             if self._spent.any():
                 raise DomainError("restore needs a fresh filter; this one has been charged")
@@ -171,11 +159,8 @@ class IndividualFilter(Uncopied):
             were charged nothing.
         """
         if os.getpid() != self._process:
-            raise UnsupportedError(
-                "this IndividualFilter was copied by a fork, and every record's budget with it; let"
-                " one process charge"
-            )
-        values = self._each(_DIVERGENCE, divergences)
+            raise UnsupportedError("this filter was copied by a fork; let one process charge")
+        values = self._each(_DIVERGENCE, divergences, self._spent.shape)
         capacities = np.array(self._capacities)[:, None]
         with self._lock:
             if self._pure:
@@ -219,36 +204,26 @@ class IndividualFilter(Uncopied):
         """
         sigma = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
         q = checks.number(checks.SAMPLING_PROBABILITY, sampling_probability)
-        each = np.asarray(checks.real(_NORMS, norms))
-        if each.shape not in ((), self._spent.shape[1:]):
-            raise DomainError(
-                f"norms must have shape {self._spent.shape[1:]}, one for each record;"
-                f" got shape {each.shape}"
-            )
-        each = np.broadcast_to(each, self._spent.shape[1:])
+        each = self._each(_NORMS, norms, self._spent.shape[1:])
         if self._kinds is not None:
             return self.charge(self._kinds.releases(each, sigma, q))
         if self._pure:
-            raise UnsupportedError(
-                "a pure budget adds up ε, and Gaussian noise has none at δ = 0. Use a budget with a"
-                " δ, or charge each record's ε"
-            )
+            raise UnsupportedError("Gaussian noise has no ε at δ = 0, which a pure budget adds up")
         if not self._orders:
             if q != 1.0:
                 raise UnsupportedError(
-                    f"a Gaussian filter adds up noise without sampling; got sampling_probability"
-                    f'={q!r}. Use filter="renyi"'
+                    f"a Gaussian filter is without sampling; got sampling_probability={q!r}"
                 )
             return self.charge(_gaussian(2.0, each, sigma, 1.0))  # αc²/2σ² at α = 2 is c²/σ²
         return self.charge(np.array([_gaussian(a, each, sigma, q) for a in self._orders]))
 
-    def _each(self, argument: checks.Argument, value: ArrayLike) -> FloatArray:
+    def _each(
+        self, argument: checks.Argument, value: ArrayLike, shape: tuple[int, ...]
+    ) -> FloatArray:
         checked = np.asarray(checks.real(argument, value))
-        shape = self._spent.shape
         if checked.shape not in ((), shape[1:], shape):
             raise DomainError(
-                f"{argument.name} must have shape {shape[1:]}, one for each record, or {shape};"
-                f" got shape {checked.shape}"
+                f"{argument.name} must have the shape {shape}; got the shape {checked.shape}"
             )
         return np.broadcast_to(checked, shape)
 

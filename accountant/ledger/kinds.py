@@ -14,13 +14,13 @@ import numpy as np
 from accountant import checks
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U, fraction_up
-from accountant.analyses.adaptive_counts import Lattice, Packet, capacity, lattice_for
+from accountant.analyses.adaptive_counts import Packet, capacity, lattice_for
 from accountant.analyses.pld.saddle_point import coarse_law, saddle_at_delta
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import AccountantError, DomainError, PrecisionError, UnsupportedError
 from accountant.ledger import basic, evaluation
 from accountant.ledger.evaluation import dp_sgd_step
-from accountant.ledger.meters import Limits, Meter, Remaining, largest, unspent
+from accountant.ledger.meters import Charges, Limits, Meter, Remaining, largest, unspent
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair, has_pld
 from accountant.relations import NeighbouringRelation
@@ -68,8 +68,7 @@ class KindsMeter(Meter):
         if not fitting:
             raise UnsupportedError(
                 f"{mechanism!r:.80} must be one of the {len(self._levels)} kinds of this budget, or"
-                " a step with at least the noise and at most the sampling probability of one. Give"
-                ' it among the kinds, or use filter="renyi"'
+                " a step with at least the noise and at most the sampling probability of one"
             )
         return tuple(int(j == min(fitting)[1]) for j in range(len(self._levels)))
 
@@ -77,7 +76,7 @@ class KindsMeter(Meter):
         """Tell whether the packets that hold so many releases are within the capacity."""
         return self._units(sums) <= self._capacity
 
-    def reserve(self, menu: Sequence[tuple[Mechanism, int]]) -> None:
+    def reserve(self, menu: Charges) -> None:
         """Charge a menu in full; what is not among the kinds leaves nothing."""
         try:
             self.add(menu)
@@ -127,22 +126,17 @@ def certified(levels: tuple[Level, ...], epsilon: float, delta: float) -> int:
     from accountant.calibration import calibrate_sigma
 
     mu = 1.0 / calibrate_sigma(epsilon, delta)
+
+    def with_units(units: int) -> int:
+        lattice = lattice_for(epsilon, mu, units)
+        sides = ([Packet(_pair(kind, d), n, cost) for kind, n, cost in levels] for d in (0, -1))
+        return min(capacity(side, epsilon, delta, lattice, 2 * _UNITS) for side in sides)
+
     # Losses that spread far on the finest lattice, as some in small budgets do, take a coarser one.
     for units in (_units(len(levels)), 128, 32):
         with contextlib.suppress(PrecisionError):
-            return min(_capacities(levels, epsilon, delta, lattice_for(epsilon, mu, units)))
-    return min(_capacities(levels, epsilon, delta, lattice_for(epsilon, mu, 8)))
-
-
-def _capacities(
-    levels: tuple[Level, ...], epsilon: float, delta: float, lattice: Lattice
-) -> list[int]:
-    """Return the capacities of both directions."""
-    found = []
-    for direction in (0, -1):
-        offered = [Packet(_pair(kind, direction), n, cost) for kind, n, cost in levels]
-        found.append(capacity(offered, epsilon, delta, lattice, 2 * _UNITS))
-    return found
+            return with_units(units)
+    return with_units(8)
 
 
 def _alone(kind: Mechanism, epsilon: float, delta: float) -> int:
@@ -154,8 +148,7 @@ def _alone(kind: Mechanism, epsilon: float, delta: float) -> int:
     meter = FixedMeter(epsilon, delta)
     if not meter.fits(kind, 1):
         raise DomainError(
-            f"every kind of a budget must fit it once; {kind!r:.80} exceeds (epsilon, delta) ="
-            f" ({epsilon!r}, {delta!r})"
+            f"kinds must each fit their budget, {(epsilon, delta)!r}, once; got {kind!r:.80}"
         )
     pairs = dict.fromkeys(_pair(kind, direction) for direction in (0, -1))
     if all(pair.gaussian_part is not None for pair in pairs):
@@ -197,10 +190,7 @@ def _packet(alone: int, units: int, kinds: int) -> tuple[float, int, int]:
 def _pair(kind: Mechanism, direction: int) -> DominatingPair:
     pair = symmetrised_pairs(kind)[direction]
     if not has_pld(pair):
-        raise UnsupportedError(
-            f"every kind of a budget must have a known loss distribution; {kind!r:.80} has none."
-            ' Use filter="renyi"'
-        )
+        raise UnsupportedError(f"kinds must have a known loss distribution; got {kind!r:.80}")
     return pair
 
 
@@ -255,7 +245,7 @@ class FixedMeter(Meter):
         """Tell nothing about sums; :meth:`admits` composes."""
         return not sums
 
-    def admits(self, charges: Sequence[tuple[Mechanism, int]]) -> bool:
+    def admits(self, charges: Charges) -> bool:
         """Tell whether the composition with all ``charges`` is within the budget."""
         if len(charges) != 1:
             return self._fits(charges)
@@ -272,7 +262,7 @@ class FixedMeter(Meter):
         """Tell whether releases are admitted; no if it cannot be computed."""
         return self._surely_fits([(mechanism, count)])
 
-    def add(self, charges: Sequence[tuple[Mechanism, int]]) -> None:
+    def add(self, charges: Charges) -> None:
         """Add charges, without asking."""
         for mechanism, count in charges:
             self._counts[mechanism] = self._counts.get(mechanism, 0) + count
@@ -289,7 +279,7 @@ class FixedMeter(Meter):
         self._known = mechanism, found
         return found
 
-    def epsilon_after(self, charges: Sequence[tuple[Mechanism, int]]) -> float:
+    def epsilon_after(self, charges: Charges) -> float:
         """Return the ε of the composition."""
         return self._epsilon_of(self._with(charges))
 
@@ -301,14 +291,14 @@ class FixedMeter(Meter):
         unit = f"ε at delta = {self._delta!r}, in nats"
         return Remaining(spent, self._epsilon, unit, unspent(used))
 
-    def _surely_fits(self, charges: Sequence[tuple[Mechanism, int]]) -> bool:
+    def _surely_fits(self, charges: Charges) -> bool:
         """Tell whether charges nobody has asked for yet would fit; no if it cannot be computed."""
         try:
             return self._fits(charges)
         except (AccountantError, ArithmeticError, MemoryError):
             return False
 
-    def _fits(self, charges: Sequence[tuple[Mechanism, int]]) -> bool:
+    def _fits(self, charges: Charges) -> bool:
         counts = self._with(charges)
         # A sum of decimals is exact, and δ pays for a hair (Theorem L18).
         if basic.fits(*basic.summed(counts), basic.written(self._epsilon), Fraction(self._delta)):
@@ -319,7 +309,7 @@ class FixedMeter(Meter):
     def _epsilon_of(self, counts: tuple[tuple[Mechanism, int], ...]) -> float:
         return min(evaluation.epsilon(counts, self._delta), basic.basic_epsilon(counts))
 
-    def _with(self, charges: Sequence[tuple[Mechanism, int]]) -> tuple[tuple[Mechanism, int], ...]:
+    def _with(self, charges: Charges) -> tuple[tuple[Mechanism, int], ...]:
         counts = dict(self._counts)
         for mechanism, count in charges:
             counts[mechanism] = counts.get(mechanism, 0) + count
@@ -335,8 +325,7 @@ class RecordKinds:
             level.kind.relation is not NeighbouringRelation.ADD_OR_REMOVE for level in self._levels
         ):
             raise DomainError(
-                "kinds must have the relation add-or-remove for individual accounting; got"
-                f" {budget!r:.160}"
+                f"kinds must be of add-or-remove for single records; got {budget!r:.160}"
             )
         self.capacity = certified(self._levels, budget.epsilon, budget.delta)
 

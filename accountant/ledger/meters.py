@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
@@ -14,14 +14,28 @@ from accountant._basics.display import plain
 from accountant._basics.rounding import fraction_up
 from accountant.analyses.renyi_conversion import capacity_lower
 from accountant.errors import DomainError, UnsupportedError
-from accountant.ledger import exact_sums
 from accountant.mechanisms.base import Mechanism
-from accountant.search import bisect, narrow
+from accountant.search import bisect
 
 # Budgets that are neither ε nor δ: what is added up, and the letter of its limit.
 LEVELS = {"zcdp": "ρ", "gdp": "μ"}
 
+# A sum whose denominator has more bits than this is rounded up, so that sums stay quick.
+LONGEST = 4096
+# It is rounded to this many binary places: far below any capacity, so nothing else depends on it.
+PLACES = 2048
+
 CANDIDATES = tuple(1.0 + math.exp2(k / 16.0) for k in range(-160, 321))
+
+
+# Far above any order of use, and small enough that order - 1 is exact.
+MAX_ORDER = 2.0**40
+ORDER = checks.Argument(
+    "orders", "in (1, 2**40]", lambda x: (x > 1.0) & (x <= MAX_ORDER), "Several share delta"
+)
+
+# Mechanisms with counts.
+Charges: TypeAlias = Sequence[tuple[Mechanism, int]]
 
 
 @dataclass(frozen=True)
@@ -86,13 +100,38 @@ def default_orders(epsilon: float, delta: float) -> tuple[float, ...]:
     value, order = max((capacity_lower(a, epsilon, delta) / a, a) for a in CANDIDATES)
     if not value > 0.0:
         raise DomainError(
-            f"Budget must leave something to spend: (epsilon, delta) = ({epsilon!r}, {delta!r}) has"
-            " no Rényi order with a positive capacity. Use a larger epsilon, or"
-            ' filter="approximate" for pure mechanisms'
+            f"epsilon and delta must leave something to spend; got {epsilon!r} and {delta!r}"
         )
     three = tuple(1.0 + share * (order - 1.0) for share in (1.0, 0.8, 0.6))
     part = math.nextafter(delta / 3.0, 0.0)
     return three if max(capacity_lower(a, epsilon, part) for a in three) > 0.0 else three[:1]
+
+
+# Every double is an integer multiple of this, so that sums of doubles are sums of integers, and are
+# compared with a capacity exactly, whatever their order and number.
+UNIT = Fraction(1, 1 << 1074)
+# In units: above every finite double, and every sum of 2**53 of them.
+INFINITE = 1 << 2300
+
+
+def ceiling(value: float | Fraction) -> int:
+    """Return ``value`` in units, rounded up (a double is exact); ∞ is ``INFINITE``."""
+    return INFINITE if value == math.inf else math.ceil(Fraction(value) / UNIT)
+
+
+def floor(value: float | Fraction) -> int:
+    """Return ``value`` in units, rounded down (a finite double is exact)."""
+    return math.floor(Fraction(value) / UNIT)
+
+
+def to_float_up(units: int) -> float:
+    """Return the least double that is at least so many units; ``inf`` beyond all."""
+    return fraction_up(units * UNIT)
+
+
+def to_float_down(units: int) -> float:
+    """Return the largest double that is at most so many units."""
+    return -fraction_up(-units * UNIT)
 
 
 class Remaining(NamedTuple):
@@ -144,7 +183,7 @@ class Meter(ABC):
     def remaining(self) -> Remaining:
         """Describe what is left."""
 
-    def remaining_after(self, charges: Sequence[tuple[Mechanism, int]]) -> Remaining:
+    def remaining_after(self, charges: Charges) -> Remaining:
         """Describe what would be left after ``charges``, admitted or not."""
         spent = self._spent
         self._spent = self._after(charges)
@@ -153,15 +192,15 @@ class Meter(ABC):
         finally:
             self._spent = spent
 
-    def admits(self, charges: Sequence[tuple[Mechanism, int]]) -> bool:
+    def admits(self, charges: Charges) -> bool:
         """Tell whether the guarantee survives all ``charges`` together."""
         return self.holds(self._after(charges))
 
-    def add(self, charges: Sequence[tuple[Mechanism, int]]) -> None:
+    def add(self, charges: Charges) -> None:
         """Add charges, without asking."""
         self._spent = self._after(charges)
 
-    def reserve(self, menu: Sequence[tuple[Mechanism, int]]) -> None:
+    def reserve(self, menu: Charges) -> None:
         """Set aside what a plan costs, in a meter without charges (Theorem L12).
 
         A plan of what the filter cannot charge leaves nothing.
@@ -169,7 +208,7 @@ class Meter(ABC):
         try:
             self.add(menu)
         except UnsupportedError:
-            self._spent = [exact_sums.INFINITE] * len(self._spent)
+            self._spent = [INFINITE] * len(self._spent)
 
     def beyond(self, sums: Sequence[Any]) -> Fraction:
         """Return the masses among the sums that δ pays for; 0 for a filter that has none."""
@@ -182,7 +221,7 @@ class Meter(ABC):
         """
         return math.inf
 
-    def epsilon_after(self, charges: Sequence[tuple[Mechanism, int]]) -> float:
+    def epsilon_after(self, charges: Charges) -> float:
         """Return :meth:`epsilon_of` the sums after ``charges``."""
         return self.epsilon_of(self._after(charges))
 
@@ -190,7 +229,7 @@ class Meter(ABC):
         """Return the largest count that would be admitted, at most 2**53."""
         return largest(lambda n: self.admits([(mechanism, n)]))
 
-    def _after(self, charges: Sequence[tuple[Mechanism, int]]) -> list[Any]:
+    def _after(self, charges: Charges) -> list[Any]:
         sums = self._spent
         for mechanism, count in charges:
             cost = self._costs.get(mechanism)
@@ -199,8 +238,15 @@ class Meter(ABC):
                 if len(self._costs) >= self._CACHE:
                     self._costs.clear()
                 self._costs[mechanism] = cost
-            sums = [s + count * c for s, c in zip(sums, cost, strict=True)]
+            sums = [short(s + count * c) for s, c in zip(sums, cost, strict=True)]
         return sums
+
+
+def short(total: int | Fraction) -> int | Fraction:
+    """Return a sum, rounded up where its denominator has become long."""
+    if isinstance(total, int) or total.denominator.bit_length() <= LONGEST:
+        return total
+    return Fraction(math.ceil(total * (1 << PLACES)), 1 << PLACES)
 
 
 def used_part(spent: int | Fraction, capacity: int | Fraction) -> float:
@@ -218,7 +264,7 @@ def unspent(used: float) -> float:
 def described(spent: int, capacity: int, unit: str) -> Row:
     """Return the used part of an exact capacity, both in doubles, and the unit."""
     used = used_part(spent, capacity)
-    return used, exact_sums.to_float_up(spent), exact_sums.to_float_down(capacity), unit
+    return used, to_float_up(spent), to_float_down(capacity), unit
 
 
 def left_of(row: Row) -> Remaining:
@@ -233,16 +279,3 @@ def largest(admits: Any) -> int:
     while high <= checks.MAX_COUNT and admits(high):
         low, high = high, 2 * high
     return bisect(admits, low, min(high, checks.MAX_COUNT + 1))
-
-
-def least(fits: Callable[[float], bool]) -> float:
-    """Return an ε that fits, within a part of 2**-40 of the least; inf where none below 2**20 does.
-
-    Where an ε fits, so do all that are larger.
-    """
-    high = 2.0**-20
-    while not fits(high):
-        high *= 2.0
-        if high > 2.0**20:
-            return math.inf
-    return narrow(fits, high, 0.5 * high if high > 2.0**-20 else 0.0, 40)[0]

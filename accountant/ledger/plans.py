@@ -6,8 +6,9 @@ be released in any order, or not at all: that is a post-processing of the whole 
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 
@@ -16,13 +17,14 @@ from accountant._basics.display import text_down, text_up
 from accountant.errors import AccountantError, BudgetExceeded, DomainError, UnsupportedError
 from accountant.ledger import filters
 from accountant.ledger.budget import Budget
-from accountant.ledger.meters import Meter, Remaining
+from accountant.ledger.meters import Charges, Meter, Remaining
 from accountant.mechanisms import Gaussian
 from accountant.mechanisms.base import Mechanism
 from accountant.sampling import PoissonSampled
+from accountant.search import least
 
-# The noise, the batch or the ε that would fit is looked for up to this many doublings away.
-MOST_DOUBLINGS = 8
+# The noise, the batch or the ε that would fit is at most this many times, or this part, of it.
+MOST_FACTOR = 2.0**8
 # It is narrowed by this many halvings, to one percent: a message shows three digits.
 HALVINGS = 7
 # A message asks what ε would be needed for no more kinds of releases, which would take seconds.
@@ -33,7 +35,7 @@ class Watch:
     """The meter of a ledger: the caps of its plan, and the filter of its budget."""
 
     def __init__(self, budget: Budget) -> None:
-        self._budget = budget
+        self.budget = budget
         self._exact = filters.exact(budget)
         self._caps: dict[Mechanism, int] = {}
         self._left: dict[Mechanism, int] = {}
@@ -44,7 +46,7 @@ class Watch:
 
     # The plan
 
-    def plan(self, menu: Sequence[tuple[Mechanism, int]], *, ask: bool = True) -> None:
+    def plan(self, menu: Charges, *, ask: bool = True) -> None:
         """Add releases to the plan, all or none; without asking where they were planned before."""
         caps = dict(self._caps)
         for mechanism, count in menu:
@@ -75,12 +77,12 @@ class Watch:
         """Whether the filter is sums alone."""
         return self._filter.quick
 
-    def admits(self, charges: Sequence[tuple[Mechanism, int]]) -> bool:
+    def admits(self, charges: Charges) -> bool:
         """Tell whether charges are planned, and the filter admits the rest of them."""
         rest, _ = self._split(charges)
         return not rest or self._filter.admits(rest)
 
-    def add(self, charges: Sequence[tuple[Mechanism, int]]) -> None:
+    def add(self, charges: Charges) -> None:
         """Add charges, without asking."""
         rest, left = self._split(charges)
         if rest:
@@ -88,7 +90,7 @@ class Watch:
             self._unplanned = True
         self._left = left
 
-    def restore(self, charges: Sequence[tuple[Mechanism, int]]) -> None:
+    def restore(self, charges: Charges) -> None:
         """Add charges that happened; what the filter cannot charge is refused when it is asked."""
         rest, self._left = self._split(charges)
         self._waiting += rest
@@ -109,11 +111,11 @@ class Watch:
         """Describe what is left: beside a plan, of the exact ε while all releases are planned."""
         return (self._exact if self._caps and not self._unplanned else self._filter).remaining()
 
-    def remaining_after(self, charges: Sequence[tuple[Mechanism, int]]) -> Remaining:
+    def remaining_after(self, charges: Charges) -> Remaining:
         """Describe what the filter would have left after ``charges``, admitted or not."""
         return self._filter.remaining_after(self._split(charges)[0])
 
-    def epsilon_after(self, charges: Sequence[tuple[Mechanism, int]]) -> float:
+    def epsilon_after(self, charges: Charges) -> float:
         """Return about the least ε that would admit ``charges``; ρ or μ² of such a budget."""
         return self._filter.epsilon_after(self._split(charges)[0])
 
@@ -122,7 +124,7 @@ class Watch:
         """The filter for what is not planned; the plan is charged in full (Theorem L12)."""
         if self._rest is None:
             # Kept once the plan is charged: what is raised meanwhile must not leave it uncharged.
-            rest = filters.meter(self._budget)
+            rest = filters.meter(self.budget)
             rest.reserve(tuple(self._caps.items()))
             self._rest = rest
         if self._waiting:
@@ -130,9 +132,7 @@ class Watch:
             self._waiting = []
         return self._rest
 
-    def _split(
-        self, charges: Sequence[tuple[Mechanism, int]]
-    ) -> tuple[list[tuple[Mechanism, int]], dict[Mechanism, int]]:
+    def _split(self, charges: Charges) -> tuple[list[tuple[Mechanism, int]], dict[Mechanism, int]]:
         """Return what is not planned of the charges, and what they leave of the plan."""
         if not self._left:
             return list(charges), self._left
@@ -145,69 +145,52 @@ class Watch:
                 rest.append((mechanism, count - planned))
         return rest, left
 
-    def _unaffordable(self, menu: Sequence[tuple[Mechanism, int]]) -> str:
+    def _unaffordable(self, menu: Charges) -> str:
         more = ""
         if len(menu) == 1:
             more = f"; {self.plannable(menu[0][0])} would fit"
         names = filters.named(menu)
-        return f"the plan of {names} would exceed {self._budget.words}{more}. Nothing was planned"
+        return f"the plan of {names} would exceed {self.budget.words}{more}. Nothing was planned"
 
 
-def allowances(
-    watch: Watch, budget: Budget, counts: Sequence[tuple[Mechanism, int]], mechanism: Mechanism
-) -> dict[str, int]:
+def allowances(watch: Watch, counts: Charges, mechanism: Mechanism) -> dict[str, int]:
     """Return how many releases each filter would allow after ``counts``, where it can say."""
-    found = {}
-    if not counts:
-        found["plan"] = watch.left(mechanism) + watch.plannable(mechanism)
+    budget = watch.budget
+    found = {} if counts else {"plan": watch.left(mechanism) + watch.plannable(mechanism)}
     for name in ("gaussian", "kinds", "moments", "renyi", "approximate", "pure", "zcdp", "gdp"):
         try:
             if budget.filter == name:
                 found[name] = watch.affordable(mechanism)
-                continue
-            if name == "kinds":
-                continue  # they are the budget's own, or there are none
-            if not budget.delta > 0.0:
-                continue  # a sum is its own account
-            other = Budget(budget.epsilon, budget.delta, filter=name)
-            meter = filters.meter(other)
-            meter.add(counts)
-            found[name] = meter.affordable(mechanism)
+            elif name != "kinds" and budget.delta > 0.0:  # a sum is its own account
+                meter = filters.meter(Budget(budget.epsilon, budget.delta, filter=name))
+                meter.add(counts)
+                found[name] = meter.affordable(mechanism)
         except AccountantError:
             continue  # a filter that cannot charge this mechanism, or leaves nothing to spend
     return found
 
 
-def refusal(
-    watch: Watch,
-    budget: Budget,
-    counts: Sequence[tuple[Mechanism, int]],
-    charges: Sequence[tuple[Mechanism, int]],
-) -> str:
+def refusal(watch: Watch, counts: Charges, charges: Charges) -> str:
     """Return the message of a refusal: the total in the budget's unit, and what fits instead."""
-    said = f"{filters.named(charges)} would exceed the budget, {budget.words}"
+    said = f"{filters.named(charges)} would exceed the budget, {watch.budget.words}"
     if not watch.quick:
         return f"{said}. Nothing was recorded"
-    total, why = totals(watch, budget, counts, charges)
+    total, why = totals(watch, counts, charges)
     said += f": {total}"
     if len(charges) == 1:
         mechanism, count = charges[0]
-        said += f"; {_fitting(watch, budget, counts, mechanism)}"
+        said += f"; {_fitting(watch, counts, mechanism)}"
         if others := _instead(watch, mechanism, count):
             said += f"; {count} with {' or with '.join(others)}"
     return f"{said}. Nothing was recorded{why}"
 
 
-def totals(
-    watch: Watch,
-    budget: Budget,
-    counts: Sequence[tuple[Mechanism, int]],
-    charges: Sequence[tuple[Mechanism, int]],
-) -> tuple[str, str]:
+def totals(watch: Watch, counts: Charges, charges: Charges) -> tuple[str, str]:
     """Return what the total would be, in the budget's unit; and the filter's own sum, if another.
 
     Both numbers have as many digits as tell them apart.
     """
+    budget = watch.budget
     letter, limit = budget.limit
     epsilon, after = watch.epsilon_after(charges), watch.remaining_after(charges)
     if epsilon == math.inf:
@@ -233,7 +216,7 @@ def _apart(total: float, limit: float) -> str:
     return f"{spent}, and the limit is {most}"
 
 
-def _needed(budget: Budget, counts: Sequence[tuple[Mechanism, int]]) -> float:
+def _needed(budget: Budget, counts: Charges) -> float:
     """Return about the least ε with which a budget like this one would allow all; inf for none.
 
     The prices of moments depend on ε, so this asks budgets; for a few kinds of releases only.
@@ -242,82 +225,59 @@ def _needed(budget: Budget, counts: Sequence[tuple[Mechanism, int]]) -> float:
         return math.inf
 
     def enough(epsilon: float) -> bool:
-        try:
-            other = Budget(epsilon, budget.delta, share=budget.share)
-            return filters.meter(other).admits(counts)
-        except AccountantError:
-            return False
+        with contextlib.suppress(AccountantError):
+            return filters.meter(Budget(epsilon, budget.delta, share=budget.share)).admits(counts)
+        return False
 
-    high = 2.0 * budget.epsilon
-    while not enough(high):
-        high *= 2.0
-        if high > budget.epsilon * 2.0**MOST_DOUBLINGS:
-            return math.inf
-    low = 0.5 * high
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return least(enough, budget.epsilon, budget.epsilon * MOST_FACTOR, HALVINGS)
 
 
-def _fitting(
-    watch: Watch, budget: Budget, counts: Sequence[tuple[Mechanism, int]], mechanism: Mechanism
-) -> str:
+def _fitting(watch: Watch, counts: Charges, mechanism: Mechanism) -> str:
     """Say how many would fit, by this filter and by others."""
     fits = watch.affordable(mechanism)
-    others = allowances(watch, budget, counts, mechanism)
+    others = allowances(watch, counts, mechanism)
+    planned = others.pop("plan", 0)
     listed = [
         f'{count} by "{name}"'
         for name, count in others.items()
-        if count and name not in ("plan", budget.filter)
+        if count and name != watch.budget.filter
     ]
-    if others.get("plan", 0) > fits:
-        listed.insert(0, f"{others['plan']} if planned before the first release (ledger.plan)")
+    if planned > fits:
+        listed.insert(0, f"{planned} if planned before the first release (ledger.plan)")
     return f"{fits} would fit" + (f" by this filter, {', '.join(listed)}" if listed else "")
 
 
 def _instead(watch: Watch, mechanism: Mechanism, count: int) -> list[str]:
     """Return the noise, and the sampling probability, with which ``count`` releases would fit."""
-    found = []
+    q = mechanism.sampling_probability if isinstance(mechanism, PoissonSampled) else None
     noise = mechanism.mechanism if isinstance(mechanism, PoissonSampled) else mechanism
+    ways: list[Callable[[float], tuple[str, Mechanism]]] = []
     if isinstance(noise, Gaussian):
         inner = noise
 
         def quieter(factor: float) -> tuple[str, Mechanism]:
             sigma = float(text_up(inner.noise_multiplier * factor, 3))
             made: Mechanism = replace(inner, noise_multiplier=sigma)
-            if isinstance(mechanism, PoissonSampled):
-                made = PoissonSampled(made, mechanism.sampling_probability)
-            return f"noise_multiplier={sigma:g}", made
+            return f"noise_multiplier={sigma:g}", made if q is None else PoissonSampled(made, q)
 
-        found += _search(watch, quieter, count)
-    if isinstance(mechanism, PoissonSampled):
-        sampled = mechanism
+        ways.append(quieter)
+    if q is not None:
 
         def rarer(factor: float) -> tuple[str, Mechanism]:
-            q = float(text_down(sampled.sampling_probability / factor, 3))
-            return f"sampling_probability={q:g}", PoissonSampled(sampled.mechanism, q)
+            rate = float(text_down(q / factor, 3))
+            return f"sampling_probability={rate:g}", PoissonSampled(noise, rate)
 
-        found += _search(watch, rarer, count)
-    return found
+        ways.append(rarer)
+    return [words for made in ways for words in _search(watch, made, count)]
 
 
 def _search(watch: Watch, made: Callable[[float], tuple[str, Mechanism]], count: int) -> list[str]:
     """Return the words for about the least factor that fits, if there is one in range."""
 
     def fits(factor: float) -> bool:
-        try:
+        with contextlib.suppress(AccountantError):
             return watch.admits([(made(factor)[1], count)])
-        except AccountantError:
-            return False
+        return False
 
-    high = 2.0
-    while not fits(high):
-        high *= 2.0
-        if high > 2.0**MOST_DOUBLINGS:
-            return []
-    low = 0.5 * high
-    for _ in range(HALVINGS):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return [made(high)[0]]
+    factor = least(fits, 1.0, MOST_FACTOR, HALVINGS, geometric=True)
+    return [made(factor)[0]] if factor < math.inf else []

@@ -81,8 +81,7 @@ def encode_mechanism(mechanism: Mechanism, depth: int = 0) -> dict[str, Any]:
     name = type(mechanism).__name__
     if _registry().get(name) is not type(mechanism):
         raise UnsupportedError(
-            f"{type(mechanism)!r} is not known to ledger files. Make it a frozen dataclass and call"
-            " accountant.ledger.register on it"
+            f"{type(mechanism)!r} is not known to files; call accountant.ledger.register on it"
         )
     return {"mechanism": name, "parameters": encode_fields(mechanism, depth)}
 

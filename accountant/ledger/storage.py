@@ -17,16 +17,18 @@ import secrets
 import stat
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Self, TypeAlias
 
+from accountant import checks
 from accountant._basics import files
+from accountant.environment import to_nearest
 from accountant.errors import AccountantError, DomainError, LedgerConflict, LedgerError
 from accountant.ledger import document
 from accountant.ledger.budget import Budget
 from accountant.ledger.history import Entry, History
+from accountant.ledger.plans import Watch
 
 # The digests of the contents this ledger may replace.
 Versions: TypeAlias = set[str]
@@ -177,8 +179,7 @@ def require_one_name(path: Path) -> None:
         what = "is a mount point, and so has another name elsewhere"
     if what:
         raise DomainError(
-            f"{path} {what}: under two names one budget would be spent twice. Mount the directory"
-            " that it lies in, or use a symbolic link"
+            f"{path} {what}. Mount the directory that it lies in, or use a link to it"
         )
 
 
@@ -195,13 +196,11 @@ def write(path: Path, text: str, versions: Versions) -> None:
     content = text.encode("utf-8")
     if len(content) > MAX_BYTES:
         raise LedgerError(
-            f"{path} would have {len(content)} bytes, and no ledger of more than {MAX_BYTES} is"
-            " read again; nothing was written. Shorten labels, or begin another file"
+            f"{path} must have at most {MAX_BYTES} bytes; got {len(content)}; nothing was written"
         )
     if not _replaceable(path, versions):
         raise LedgerConflict(
-            f"{path} holds records this ledger has not read; saving would lose them, so nothing was"
-            " written. Load it and compose again, or merge this ledger into it"
+            f"{path} holds records this ledger has not read. Load it, or merge this ledger into it"
         )
     temporary = _beside(path, "tmp")
     try:
@@ -241,24 +240,32 @@ def _beside(path: Path, ending: str) -> Path:
     return path.with_name(f".{path.name}.{ending}")
 
 
-class Kept(ABC):
-    """What a ledger does with files; :class:`~accountant.ledger.Accountant` has the state."""
+class Kept:
+    """The state of a ledger, and what :class:`~accountant.ledger.Accountant` does with files."""
 
-    _lock: threading.RLock
-    _process: int
-    _ended: bool
-    _budget: Budget | None
-    _history: History
-    _planned: tuple[Entry, ...]
-    _deltas: set[float]
-    _versions: dict[Path, Versions]
+    @to_nearest
+    def __init__(self, budget: Budget | None = None) -> None:
+        checks.instance("budget", budget, (Budget, type(None)), "a Budget or None")
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._ended = self._busy = False
+        self._budget = budget
+        self._watch: Watch | None = None if budget is None else Watch(budget)
+        self._planned: tuple[Entry, ...] = ()
+        self._history = History()
+        self._deltas: set[float] = set()
+        # For each file: the digests of the contents this ledger knows, hence may replace.
+        self._versions: dict[Path, Versions] = {}
 
-    @abstractmethod
-    def __init__(self, budget: Budget | None = None) -> None: ...
-
-    @abstractmethod
     def _restore(self, entries: Sequence[Entry], planned: Sequence[Entry] = ()) -> None:
-        """Take up records that happened, within the budget or not, and what was planned."""
+        """Take up what was planned and records that happened, within the budget or not."""
+        self._history.check_relation((*planned, *entries))
+        tally = self._history.tally(entries)
+        if self._watch is not None:
+            self._watch.plan([(item.mechanism, item.count) for item in planned], ask=False)
+            self._watch.restore(list(tally.items()))
+        self._planned = tuple(planned)
+        self._history.extend(entries, tally)
 
     def to_json(self) -> str:
         """Return the whole ledger as JSON text (docs/ledger.md describes the schema)."""

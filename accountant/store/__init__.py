@@ -6,18 +6,18 @@
 ``store``, ``texts``
     What clients call; addresses of blocks, and what is kept as text.
 ``charges``, ``blocks``, ``decisions``
-    One turn of writing each: charge, reserve, plan and settle, make blocks; who can pay.
+    One turn of writing each: charge, reserve, plan and settle; make and read blocks; who can pay.
 ``journal``
     The journal, its hashes, the tables and a turn of writing.
-``readings``, ``verification``
-    Questions; whether the journal is whole and the tables follow from it.
-``database``, ``sqlite``, ``postgres``, ``pipeline``
+``verification``
+    Whether the journal is whole and the tables follow from it.
+``database``, ``sqlite``, ``postgres``
     One call at a time, and the little in which the two databases differ.
 """
 
+from accountant.store.blocks import Block
 from accountant.store.decisions import BlockExceeded
 from accountant.store.journal import Head
-from accountant.store.readings import Block
 from accountant.store.store import Receipt, Store, open  # noqa: A004 (as files are opened)
 from accountant.store.verification import Verification
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from accountant.errors import DomainError, LedgerConflict, UnsupportedError
@@ -15,8 +16,8 @@ from accountant.store.decisions import BlockExceeded, Case, Counts, Held
 from accountant.store.journal import Transaction
 from accountant.store.texts import EVERYONE, range_of, runs, siblings
 
-_BLOCKS = (
-    "SELECT b.id, b.address, g.text, b.relation, b.planned"
+BLOCKS = (
+    "SELECT b.id, b.address, g.text, b.relation, b.planned, b.deltas"
     " FROM accountant_blocks b LEFT JOIN accountant_budgets g ON g.id = b.budget WHERE"
 )
 HELD = (
@@ -87,7 +88,7 @@ def state(turn: Transaction, request: Request) -> State:
     where, values = turn.database.find((*request.named, EVERYONE))
     earlier, blocks, held = turn.open(
         ("SELECT seq, action, body FROM accountant_journal WHERE key = ?", (request.key,)),
-        (f"{_BLOCKS} {where} ORDER BY b.id", values),
+        (f"{BLOCKS} {where} ORDER BY b.id", values),
         (f"{HELD} ({where}) ORDER BY 1, 2", values),
     )
     found: dict[int, tuple[tuple[int, int], ...]] = {}
@@ -95,7 +96,7 @@ def state(turn: Transaction, request: Request) -> State:
     for block, kind, count, text in held:
         found[block] = (*found.get(block, ()), (kind, count))
         kinds[kind] = text
-    for planned in {row[-1] for row in blocks}:
+    for planned in {row[4] for row in blocks}:
         for kind, _, _ in decisions.plan_of(planned):
             if kind not in kinds:
                 kinds |= dict(turn.ask(f"{_KINDS} id = ?", kind))
@@ -115,8 +116,7 @@ def decide(turn: Transaction, request: Request) -> Decision:
         found = state(turn, request)
         if found.earlier:
             return again(turn, request, found)
-        require_all(request.named, found.blocks)
-        relation = common_relation(turn, found.blocks, item.mechanism)
+        relation = common_relation(turn, request, found.blocks)
         cases = _cases(found, item)
         unknown = [case for case in cases if not decisions.is_prepared(case)]
         if not unknown:
@@ -189,51 +189,41 @@ def again(turn: Transaction, request: Request, found: State) -> Decision:
     same = old["entries"] == new["entries"] and old.get(where) == new[where]
     if action != request.action or not same or ("named" in old) != ("named" in new):
         raise LedgerConflict(
-            f"key {request.key!r} was used for another {action}, row {row} of the journal; a key is"
-            " for repeating one request"
+            f"key {request.key!r} was used for another {action}, row {row} of the journal"
         )
     if ended and ended[0][1] < request.entry.count:
         ending, used = ended[0]
         raise LedgerConflict(
             f"reservation {request.key!r} was {ending}: {used} of {request.entry.count} are"
-            " charged, and the others were given back. Reserve under another key"
+            " charged, the others given back. Use another key"
         )
     return Decision(row, old.get("until", 0), repeated=old.get("by", "") != request.by)
 
 
-def require_all(named: Sequence[str], blocks: Sequence[Held]) -> None:
-    """Refuse addresses that are no block's, and patterns that no block fits."""
+def common_relation(turn: Transaction, request: Request, blocks: Sequence[Held]) -> str:
+    """Return the one relation of all that is named, which is there, and of what it is charged."""
     known = {block.address for block in blocks}
     groups = {siblings(address) for address in known}
-    missing = [name for name in named if name not in (groups if name.endswith("/*") else known)]
+    missing = [name for name in request.named if name not in known | groups]
     if missing:
-        raise DomainError(
-            f"no block of this store is called {missing[0]}; blocks are made before they are"
-            " charged, by add_blocks or accountant store blocks"
-        )
-
-
-def common_relation(turn: Transaction, blocks: Sequence[Held], mechanism: Mechanism) -> str:
-    """Return the one relation of the blocks and of what they are charged."""
-    relation = mechanism.relation
+        raise DomainError(f"no block of this store is called {missing[0]}; make it by add_blocks")
+    mechanism, relation = request.entry.mechanism, request.entry.mechanism.relation
     for block in blocks:
         if block.relation not in ("", relation.name):
             other = NeighbouringRelation[block.relation]
             raise UnsupportedError(
-                f"{mechanism!r} has the neighbouring relation {relation!r}, block"
-                f" {block.address} {other!r}; guarantees under different relations are never"
-                " composed"
+                f"{mechanism!r} must have the neighbouring relation of block"
+                f" {block.address}, {other!r}; got {relation!r}"
             )
     if relation is NeighbouringRelation.REPLACE_ONE:
-        for group in {siblings(block.address) for block in blocks}:
+        for group in groups:
             found = turn.ask(
                 "SELECT count(*) FROM accountant_blocks WHERE address >= ? AND address < ?",
                 *range_of(group),
             )
             if found[0][0] > 1:
                 raise UnsupportedError(
-                    f"{group} has several blocks, and replacing a record may change two of them:"
-                    " charge such a data set under add-or-remove or zero-out"
+                    f"{group} has several blocks, and is not charged under replace-one"
                 )
     return relation.name
 
@@ -258,10 +248,9 @@ def plan(turn: Transaction, request: Request, most: bool) -> tuple[Decision, int
     found = state(turn, request)
     if found.earlier:
         count = json.loads(found.earlier[0][2])["entries"][0][1] if most else item.count
-        made = request._replace(entry=_counted(item, count))
+        made = request._replace(entry=replace(item, count=count))
         return again(turn, made, found), count
-    require_all(request.named, found.blocks)
-    relation = common_relation(turn, found.blocks, item.mechanism)
+    relation = common_relation(turn, request, found.blocks)
     known: dict[Case, int] = {}
     for block in found.blocks:
         case = _fresh(found, block)
@@ -271,7 +260,7 @@ def plan(turn: Transaction, request: Request, most: bool) -> tuple[Decision, int
             row = refuse(turn, request, found, block)
             return Decision(row, refused=decisions.refused_plan(block.address, case, item)), 0
     count = min(known.values())
-    made = request._replace(entry=_counted(item, count))
+    made = request._replace(entry=replace(item, count=count))
     kind = kind_of(turn, item.mechanism, found)
     row = turn.append("plan", contents(made, found, kind), request.key)
     for block in found.blocks:
@@ -284,20 +273,13 @@ def plan(turn: Transaction, request: Request, most: bool) -> tuple[Decision, int
     return Decision(row), count
 
 
-def _counted(item: Entry, count: int) -> Entry:
-    return type(item)(item.mechanism, count, item.label, item.time)
-
-
 def _fresh(found: State, block: Held) -> Case:
     """Return what decides about a block that was charged nothing yet."""
     case = found.case(block)
     if case is None:
         raise DomainError(f"plan needs a budget; block {block.address} has none")
     if case.counts:
-        raise UnsupportedError(
-            f"plan comes before the first release of block {block.address}: what is planned after"
-            " it may depend on it. Charge releases as they come"
-        )
+        raise UnsupportedError(f"plan comes before the first release of block {block.address}")
     return case
 
 
@@ -324,6 +306,7 @@ def settle(turn: Transaction, key: str, used: int | None) -> int:
     body = json.loads(text)
     kind, count, _, _ = body["entries"][0]
     wanted = count if used is None else used
+    settled = {"reservation": row, "used": wanted}
     if wanted > count:
         raise DomainError(f"count must be at most the {count} reserved; got {wanted}")
     if state != "open":
@@ -332,16 +315,19 @@ def settle(turn: Transaction, key: str, used: int | None) -> int:
                 f"reservation {key!r} was settled before: {held} of {count} are charged"
                 + (", because its lease had ended" if state == "expired" else "")
             )
-        settled = _settled(turn, row, wanted)
+        (number,) = turn.ask(
+            "SELECT seq FROM accountant_journal WHERE seq > ?"
+            " AND action IN ('commit', 'abort', 'expire') AND body IN (?, ?)",
+            row,
+            *map(texts.compact, (settled, {"reservation": row})),
+        )
         turn.leave()
-        return settled
+        return int(number[0])
     if wanted < count and turn.now >= until:
         raise LedgerConflict(
-            f"the lease of reservation {key!r} has ended, and so all {count} count as released;"
-            " nothing was given back"
+            f"the lease of reservation {key!r} has ended: all {count} count as released"
         )
-    done = "commit" if wanted else "abort"
-    number = turn.append(done, {"reservation": row, "used": wanted})
+    number = turn.append("commit" if wanted else "abort", settled)
     if wanted < count:
         turn.hold(body["blocks"], kind, wanted - count)
     turn.later(
@@ -352,26 +338,10 @@ def settle(turn: Transaction, key: str, used: int | None) -> int:
     return number
 
 
-def _settled(turn: Transaction, row: int, used: int) -> int:
-    """Return the row of the journal that settled the reservation of another row."""
-    found = turn.ask(
-        "SELECT seq FROM accountant_journal WHERE seq > ?"
-        " AND action IN ('commit', 'abort', 'expire') AND body IN (?, ?)",
-        row,
-        texts.compact({"reservation": row, "used": used}),
-        texts.compact({"reservation": row}),
-    )
-    return int(found[0][0])
-
-
 def expire(turn: Transaction) -> list[str]:
     """Close every reservation whose lease has ended, in full; return their keys."""
-    (found,) = turn.open(
-        (
-            "SELECT key, seq, until FROM accountant_reservations WHERE state = 'open' ORDER BY seq",
-            (),
-        )
-    )
+    asked = "SELECT key, seq, until FROM accountant_reservations WHERE state = 'open' ORDER BY seq"
+    (found,) = turn.open((asked, ()))
     over = [(key, row) for key, row, until in found if turn.now >= until]
     for key, row in over:
         turn.append("expire", {"reservation": row})

@@ -26,6 +26,21 @@ Query: TypeAlias = "tuple[str, tuple[object, ...]]"
 Trouble: TypeAlias = 'Literal["busy", "lost", "missing", "count", "other"]'
 
 
+class Answer:
+    """The rows that a statement found, once its batch was sent."""
+
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+
+    def fetchall(self) -> list[Any]:
+        """Return all rows."""
+        return self.rows
+
+    def fetchone(self) -> Any:
+        """Return the first row; None without one."""
+        return self.rows[0] if self.rows else None
+
+
 class Database(ABC):
     """One connection. SQL is written with ``?``, and both databases run the same text.
 
@@ -152,8 +167,7 @@ class Access:
         thread, process = threading.get_ident(), self._process
         if thread in (self._holder, self._paused):
             raise LedgerError(
-                "this thread is in a call of the store already, which a signal interrupted; let the"
-                " handler set a flag, and use the store after the call"
+                "this thread is in a call of the store already; use it after the signal's handler"
             )
         deadline = time.monotonic() + self._timeout
         patience = min(self._timeout, threading.TIMEOUT_MAX)
@@ -236,9 +250,7 @@ class Access:
 def _raise_final(error: BaseException, trouble: Trouble | None, doubt: str) -> None:
     """Raise what a further attempt would not change."""
     if trouble == "count":
-        raise DomainError(
-            "count must keep the total of one mechanism in a block within 2**53"
-        ) from error
+        raise DomainError("count must keep the total of a mechanism within 2**53") from error
     if trouble in ("missing", "other"):
         raise LedgerError(f"the database of this store says: {error}{doubt}") from error
     if trouble is None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from accountant._basics.display import json_value
 from accountant.errors import BudgetExceeded
-from accountant.ledger import Remaining
+from accountant.ledger import Budget, Remaining
 from accountant.ledger.filters import named
 from accountant.ledger.history import Entry
 from accountant.ledger.plans import Watch, totals
@@ -36,6 +36,12 @@ class Held(NamedTuple):
     text: str | None
     relation: str
     planned: str
+    deltas: str
+
+    @property
+    def budget(self) -> Budget | None:
+        """The budget; None without one."""
+        return None if self.text is None else texts.budget_of(self.text)
 
 
 class Case(NamedTuple):
@@ -142,14 +148,14 @@ class BlockExceeded(BudgetExceeded):
 def refusal(address: str, case: Case | None, item: Entry) -> BlockExceeded:
     """Return the refusal of a charge by what ``case`` holds, and what the block has left."""
     assert case is not None
-    found, budget, charges = watch(case), texts.budget_of(case.text), [(item.mechanism, item.count)]
+    found, charges = watch(case), [(item.mechanism, item.count)]
     left, fit, why = found.remaining(), "", ""
     if found.quick:
-        total, why = totals(found, budget, case.counts, charges)
+        total, why = totals(found, case.counts, charges)
         fit = f": {total}; {found.affordable(item.mechanism)} would fit"
     message = (
-        f"block {address} cannot pay {named(charges)} of its budget, {budget.words}{fit}. No block"
-        f" was charged{why}"
+        f"block {address} cannot pay {named(charges)} of its budget, {found.budget.words}{fit}."
+        f" No block was charged{why}"
     )
     return BlockExceeded(message, address, left, ((repr(item.mechanism), item.count),))
 
@@ -159,8 +165,7 @@ def refused_plan(address: str, case: Case, item: Entry) -> BlockExceeded:
     found = watch(case)
     message = (
         f"block {address} cannot pay a plan of {named([(item.mechanism, item.count)])}:"
-        f" {texts.budget_of(case.text).words} allows {found.plannable(item.mechanism)} beside what"
-        " is planned. Nothing was planned"
+        f" {found.budget.words} allows {found.plannable(item.mechanism)}. Nothing was planned"
     )
     return BlockExceeded(message, address, found.remaining(), ((repr(item.mechanism), item.count),))
 

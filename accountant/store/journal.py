@@ -233,17 +233,12 @@ def opened(database: Database, chain: Chain) -> str:
     """Return the identity of the store that is there; LedgerError if it is not this version's."""
     rows = _stated(database)
     if rows is None:
-        raise LedgerError(
-            "this database holds no store; make one by accountant store init, or by create=True"
-        )
+        raise LedgerError("this database holds no store; make one by create=True")
     if not rows:
         raise LedgerError("this store has lost its version: its table accountant_store is empty")
     version, identity, keyed = rows[0]
     if version != VERSION:
-        raise LedgerError(
-            f"this store has version {version}, and this release reads version {VERSION} alone."
-            " Open it with the release that made it"
-        )
+        raise LedgerError(f"a store's version must be {VERSION}; got {version}")
     if bool(keyed) != chain.keyed:
         what = "needs its secret" if keyed else "has no secret; open it without"
         raise LedgerError(f"this store {what}")

@@ -14,8 +14,7 @@ from typing import Any
 from accountant._basics import files
 from accountant.errors import DomainError, LedgerError, UnsupportedError
 from accountant.ledger import storage
-from accountant.store.database import Database, Trouble
-from accountant.store.pipeline import Answer
+from accountant.store.database import Answer, Database, Trouble
 
 # UPDATE … FROM came with this version of SQLite.
 _LEAST = (3, 33, 0)
@@ -74,9 +73,7 @@ class SQLite(Database):
         if create:
             files.created(self._path)
         if not self._path.is_file():
-            raise DomainError(
-                f"no store at {self._path}; make one by accountant store init, or by create=True"
-            )
+            raise DomainError(f"no store at {self._path}; make one by create=True")
 
     def rows(self, columns: int) -> str:
         """Return a subquery over the rows of a JSON list."""
@@ -207,9 +204,7 @@ class SQLite(Database):
         quoted = self._path.as_uri()
         found = [_identity(name) for name in self._names[1:]]
         if None in found and files.is_locked(self._path, *_SHARED):
-            raise _BusyError(
-                "another client has it open, and its log files -wal and -shm were removed; end it"
-            )
+            raise _BusyError("another client has it open, whose -wal and -shm were removed; end it")
         try:
             if os.access(self._path, os.W_OK):
                 return _connection(f"{quoted}?mode=rw", write=True)
@@ -243,9 +238,7 @@ class SQLite(Database):
             except FileNotFoundError:
                 continue
             if not stat.S_ISREG(log.st_mode) or (anybody and owners and log.st_uid not in owners):
-                raise LedgerError(
-                    f"{name} was made by another user; remove it when no client is running"
-                )
+                raise LedgerError(f"{name} was made by another user; remove it")
             if not owners or log.st_uid == os.geteuid():
                 # It may be gone: the last to close removes the logs.
                 with contextlib.suppress(PermissionError, FileNotFoundError):

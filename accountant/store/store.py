@@ -12,22 +12,19 @@ from accountant.errors import DomainError
 from accountant.ledger import Accountant, Budget, Remaining
 from accountant.ledger.history import Entry, Uncopied, entry
 from accountant.mechanisms.base import Mechanism
-from accountant.store import journal, readings, texts, verification
-from accountant.store.blocks import add, take_up
+from accountant.store import blocks as kept
+from accountant.store import journal, texts, verification
+from accountant.store.blocks import Block
 from accountant.store.charges import Request, decide, expire, plan, settle
 from accountant.store.database import Access, Database
 from accountant.store.journal import Chain, Head, Transaction
-from accountant.store.readings import Block
 from accountant.store.verification import Verification
 
 T = TypeVar("T")
 
 _TIMEOUT = checks.positive("timeout", "It is the seconds to wait for the database")
 _LEASE = checks.Argument(
-    "lease",
-    "a number of seconds in (0, 1e9]",
-    lambda x: (x > 0.0) & (x <= 1e9),
-    "While it lasts, less may be said to be released",
+    "lease", "a number of seconds in (0, 1e9]", lambda x: (x > 0.0) & (x <= 1e9), ""
 )
 
 
@@ -119,19 +116,19 @@ class Store(Access, Uncopied):
         wanted = tuple(dict.fromkeys(texts.address_of(each) for each in listed))
         if not wanted:
             raise DomainError("blocks must name at least one block")
-        return self._written(lambda turn: add(turn, wanted, budget))
+        return self._written(lambda turn: kept.add(turn, wanted, budget))
 
     def blocks(self, named: str | Iterable[str] | None = None) -> list[Block]:
         """Return what blocks hold: those of addresses or patterns, or all."""
         wanted = None if named is None else texts.named(named)
-        return self._read(lambda base: readings.blocks(base, wanted))
+        return self._read(lambda base: kept.listed(base, wanted))
 
     @to_nearest
     def import_ledger(self, address: str, ledger: Accountant) -> None:
         """Make a block of a ledger: its budget, and all its records, whatever they cost."""
         checks.instance("ledger", ledger, Accountant, "an Accountant")
         where = texts.address_of(address)
-        self._written(lambda turn: take_up(turn, where, ledger))
+        self._written(lambda turn: kept.take_up(turn, where, ledger))
 
     @to_nearest
     def ledger(self, address: str) -> Accountant:
@@ -140,7 +137,7 @@ class Store(Access, Uncopied):
         What is charged to it is not charged to the store.
         """
         where = texts.address_of(address)
-        return self._read(lambda base: readings.ledger(base, where))
+        return self._read(lambda base: kept.ledger(base, where))
 
     # Charging
 
@@ -272,18 +269,18 @@ class Store(Access, Uncopied):
     def remaining(self, address: str) -> Remaining:
         """Return what a block has left, in the unit of its filter."""
         where = texts.address_of(address)
-        return self._read(lambda base: readings.known(base, (where,))[0].remaining())
+        return self._read(lambda base: kept.known(base, (where,))[0].remaining())
 
     @to_nearest
     def affordable(self, blocks: str | Iterable[str], mechanism: Mechanism) -> int:
         """Return how many more releases each of ``blocks`` would allow now, at most 2**53."""
         wanted = texts.named(blocks)
         checked = entry(mechanism, 1).mechanism
-        return self._read(lambda base: readings.affordable(base, wanted, checked))
+        return self._read(lambda base: kept.affordable(base, wanted, checked))
 
     def head(self) -> Head:
         """Return the end of the journal. Kept elsewhere, it shows what was cut off later."""
-        return self._read(readings.head)
+        return self._read(kept.head)
 
     def verify(self, head: Head | None = None) -> Verification:
         """Check the chain of the journal, and that every table follows from it.

@@ -44,9 +44,7 @@ def named(values: object) -> tuple[str, ...]:
     must = f"{_MUST}, or tenant/dataset/* for every block of a data set"
     found = tuple(sorted({_matched("blocks", value, _PATTERN, must) for value in listed}))
     if not found:
-        raise DomainError(
-            "blocks must name at least one block; a release about none is not charged"
-        )
+        raise DomainError("blocks must name at least one block; got none")
     return found
 
 

@@ -14,10 +14,10 @@ from accountant import checks
 from accountant.errors import AccountantError
 from accountant.relations import NeighbouringRelation
 from accountant.store import decisions, texts
+from accountant.store.blocks import journal
 from accountant.store.database import Database
 from accountant.store.decisions import Case
 from accountant.store.journal import Chain, Head, is_as_created
-from accountant.store.readings import journal
 from accountant.store.texts import blocks_of
 
 # Faults that are listed; after these they are only counted.

@@ -78,18 +78,6 @@ def test_every_example_of_the_help_runs(example, desk):
     assert done.exit_code == 0, done.output
 
 
-def test_every_command_has_an_example_and_is_listed():
-    text = run("--help").output
-    for name, command in main.commands.items():
-        assert command.examples, name
-        shown = run(name, "--help", terminal_width=200).output
-        for example in command.examples:
-            assert f"accountant {name}" in example
-            assert example in shown
-        assert f"  {name} " in text
-    assert "Exit codes" in text
-
-
 def test_standard_input(desk):
     for text in (TOML, json.dumps(PIPELINE)):
         done = run("compose", "-", "--json", input=text)

@@ -8,7 +8,6 @@ import sys
 import pytest
 
 import accountant as ac
-from accountant.cli import ledgers
 from support.command_line import run
 
 
@@ -181,15 +180,3 @@ def test_pipes_and_devices_are_refused_at_once(saved, tmp_path, command, kind):
     assert made.returncode == 2
     assert "must be a regular file" in made.stderr
     assert "Traceback" not in made.stderr
-
-
-def test_the_answer_at_one_delta_has_a_line_of_progress(saved, monkeypatch):
-    totals, shown = [], ledgers.progress
-
-    def noted(label, total):
-        totals.append(total)
-        return shown(label, total)
-
-    monkeypatch.setattr(ledgers, "progress", noted)
-    assert run("show", saved, "--delta", 1e-5).exit_code == 0
-    assert totals == [2]  # a line is shown for two stages or more

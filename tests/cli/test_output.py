@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -64,13 +63,3 @@ def test_no_command_writes_signs_to_an_ascii_terminal(tmp_path, words):
     )
     text = (done.stdout + done.stderr).decode("ascii")
     assert "eps" in text or "delta" in text
-
-
-def test_every_sign_that_commands_print_can_be_spelled():
-    root = Path(ac.__file__).parent / "cli"
-    # Signs of prose and of formulas; box drawings are rich's, which has plain ones.
-    for file in root.glob("*.py"):
-        if file.name == "plain_text.py":
-            continue
-        for sign in set(re.findall(r"[^\x00-\x7f]", file.read_text())):
-            assert plain(sign, "ascii") != sign, (file.name, sign)

@@ -45,13 +45,6 @@ def test_the_examples_run_one_after_the_other(desk):
             assert run(*shlex.split(example)[1:]).exit_code == 0
 
 
-def test_every_command_is_in_a_section_and_says_what_it_does():
-    group = main.commands["store"]
-    assert {name for names in group.sections.values() for name in names} == set(group.commands)
-    for name in group.commands:
-        assert run("store", name, "--help").exit_code == 0
-
-
 def test_a_refusal_has_exit_code_3_and_says_what_is_left(made):
     done = run("store", "charge", URL, "acme/visits/*", "--mechanism", "Gaussian", "--json",
                "-p", "noise_multiplier=0.5", "--count", 2)  # fmt: skip

@@ -155,14 +155,6 @@ def test_mistakes_are_one_line_and_spend_nothing(table, tmp_path, extra, message
     assert not (tmp_path / "m.ledger.json").exists()
 
 
-def test_words_are_refused(tmp_path):
-    path = tmp_path / "words.csv"
-    path.write_text("a,b\n1,2\nx,3\n")
-    done = call(path, "-o", tmp_path / "m.npz", "--steps", 3)
-    assert done.exit_code == 2
-    assert "record 2" in done.output
-
-
 def test_a_seeded_model_says_so(table, tmp_path):
     out = tmp_path / "m.npz"
     done = call(table, "-o", out, "--target", "label", "--steps", 3, "--seed", 1)

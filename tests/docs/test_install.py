@@ -33,12 +33,6 @@ def test_lines_of_the_page_run(line):
     assert float(done.stdout) > 1.0
 
 
-def test_every_install_names_this_distribution():
-    for line in commands():
-        if line.startswith(("pip install", "pip download")):
-            assert re.search("dp[-_]accountant", line) or line.endswith(" .")
-
-
 def test_every_extra_is_explained():
     listed = set(re.findall(r"^\|`([a-z-]+)` \|", PAGE, re.M))
     assert listed == set(PROJECT["optional-dependencies"]) - FOR_CONTRIBUTORS

@@ -31,9 +31,3 @@ def test_a_notebook_runs(page, capsys):
         assert "left out without a trace" in told
     if page.stem == "budget_for_a_year":
         assert "would exceed" in told
-
-
-def test_there_are_seven():
-    assert len(PAGES) == 7
-    for page in PAGES:
-        assert len(cells(page)) >= 2

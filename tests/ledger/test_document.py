@@ -53,12 +53,6 @@ def test_damaged_text_is_refused(case, path):
     assert path.read_text() == text
 
 
-def test_every_case_of_damage_is_tried():
-    text = ledger_of(2, 7).to_json()
-    assert len(set(damaged(text))) == 21
-    assert text not in damaged(text)
-
-
 @pytest.mark.long
 def test_every_truncation_and_every_flipped_bit_is_refused(path):
     ledger = ledger_of(2, 7)
@@ -105,23 +99,6 @@ def test_all_that_a_ledger_holds_is_read():
     assert again.to_json() == ledger.to_json()
 
 
-def test_steps_of_every_sampler_are_written():
-    from accountant import sampling
-
-    ledgers = []
-    for mechanism in (
-        sampling.Allocated(2.0, steps=10),
-        sampling.FixedSizeSampled(2.0, batch_size=10, dataset_size=100),
-        sampling.TruncatedPoissonSampled(2.0, sampling_probability=0.1, cap=20, dataset_size=100),
-        sampling.WithReplacementSampled(2.0, batch_size=10, dataset_size=100),
-    ):
-        ledger = Accountant()
-        ledger.compose(mechanism, 3)
-        ledgers.append(ledger)
-    for ledger in ledgers:
-        assert Accountant.from_json(ledger.to_json()).history == ledger.history
-
-
 def test_the_checksum_is_that_of_the_canonical_text():
     import hashlib
 
@@ -135,12 +112,32 @@ def test_the_checksum_is_that_of_the_canonical_text():
         assert document["checksum"] == files.checksum(*whole) == f"sha256:{digest}"
 
 
-def test_the_checksum_does_not_depend_on_the_batches(monkeypatch):
-    from accountant.ledger import document as files
-
-    text = ledger_of(*range(1, 10)).to_json()
-    monkeypatch.setattr(files, "_BATCH", 2)
-    assert Accountant.from_json(text).to_json() == text
+OF_A_MECHANISM = (
+    lambda first: first.update(mechanism="os.system"),
+    lambda first: first.update(mechanism=["Noise"]),
+    lambda first: first.update(mechanism="Mechanism"),
+    lambda first: first["parameters"].update(extra=1),
+    lambda first: first["parameters"].pop("sigma"),
+    lambda first: first["parameters"].update(sigma={"number": "x"}),
+    lambda first: first["parameters"].update(sigma={"eval": "1"}),
+    lambda first: first["parameters"].update(relation={"relation": "definition"}),
+    lambda first: first["parameters"].update(relation={"relation": ["ADD_OR_REMOVE"]}),
+)
+OF_A_BUDGET = (
+    lambda budget: budget.clear(),
+    lambda budget: budget.update(epsilon=-1.0),
+    lambda budget: budget.update(extra=1),
+    lambda budget: budget.pop("level"),
+    lambda budget: budget.pop("kinds"),
+    lambda budget: budget.update(filter="none"),
+)
+# Places of a record, and what must not stand there.
+OF_A_RECORD = (
+    *((0, value) for value in (-1, 2, True, 0.0, "0", None, [0], 2**70)),
+    *((1, value) for value in (0, -1, True, 1.0, "1", None, 2**53 + 1)),
+    (2, 4),
+    *((3, value) for value in ("now", True, [1])),
+)
 
 
 @pytest.mark.parametrize(
@@ -153,74 +150,28 @@ def test_the_checksum_does_not_depend_on_the_batches(monkeypatch):
         lambda body: body.update(mechanisms={}),
         lambda body: body["mechanisms"].append(3),
         lambda body: body["mechanisms"].clear(),
-        lambda body: body["mechanisms"][0].update(mechanism="os.system"),
-        lambda body: body["mechanisms"][1]["parameters"].update(sigma={"eval": "1"}),
         lambda body: body["entries"].append(3),
         lambda body: body["entries"].append([]),
         lambda body: body["entries"][0].append(None),
         lambda body: body["entries"][0].pop(),
         lambda body: body["entries"].__setitem__(0, {"mechanism": 0}),
-        *(
-            lambda body, place=place, value=value: body["entries"][0].__setitem__(place, value)
-            for place, value in [
-                *((0, value) for value in (-1, 2, True, 0.0, "0", None, [0], 2**70)),
-                *((1, value) for value in (0, -1, True, 1.0, "1", None, 2**53 + 1)),
-                (2, 4),
-                *((3, value) for value in ("now", True, [1])),
-            ]
-        ),
+        *(lambda body, each=each: body["entries"][0].__setitem__(*each) for each in OF_A_RECORD),
+        *(lambda body, each=each: each(body["mechanisms"][0]) for each in OF_A_MECHANISM),
+        *(lambda body, each=each: each(body["budget"]) for each in OF_A_BUDGET),
     ],
 )
 def test_unknown_contents_are_refused_even_with_a_right_checksum(change):
+    ledger = Accountant(Budget(99.0, 1e-5))
+    ledger.merge(ledger_of(2, 7))
+    assert Accountant.from_json(rewritten(ledger, lambda body: None)).history == ledger.history
     with pytest.raises(LedgerError):
-        Accountant.from_json(rewritten(ledger_of(2, 7), change))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda first: first.update(mechanism="os.system"),
-        lambda first: first.update(mechanism=["Noise"]),
-        lambda first: first.update(mechanism="Mechanism"),
-        lambda first: first["parameters"].update(extra=1),
-        lambda first: first["parameters"].pop("sigma"),
-        lambda first: first["parameters"].update(sigma={"number": "x"}),
-        lambda first: first["parameters"].update(sigma={"eval": "1"}),
-        lambda first: first["parameters"].update(relation={"relation": "definition"}),
-        lambda first: first["parameters"].update(relation={"relation": ["ADD_OR_REMOVE"]}),
-    ],
-)
-def test_unknown_mechanisms_are_refused_even_with_a_right_checksum(change):
-    with pytest.raises(LedgerError):
-        Accountant.from_json(rewritten(ledger_of(2, 7), lambda body: change(body["mechanisms"][0])))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda budget: budget.clear(),
-        lambda budget: budget.update(epsilon=-1.0),
-        lambda budget: budget.update(extra=1),
-        lambda budget: budget.pop("level"),
-        lambda budget: budget.pop("kinds"),
-        lambda budget: budget.update(filter="none"),
-    ],
-)
-def test_unknown_budgets_are_refused_even_with_a_right_checksum(change):
-    ledger = Accountant(Budget(2.0, 1e-5))
-    assert Accountant.from_json(rewritten(ledger, lambda body: None)).budget == ledger.budget
-    with pytest.raises(LedgerError):
-        Accountant.from_json(rewritten(ledger, lambda body: change(body["budget"])))
-
-
-def test_the_rewriting_itself_is_harmless():
-    assert Accountant.from_json(rewritten(ledger_of(2), lambda body: None)).history
+        Accountant.from_json(rewritten(ledger, change))
 
 
 @pytest.mark.parametrize("version", [2, 4, 2**70])
 def test_another_version_is_refused_by_name(version):
     text = ledger_of(1).to_json().replace('"version": 1', f'"version": {version}, "novelty": []')
-    with pytest.raises(LedgerError, match=f"has version {version}, .* reads version 1 alone"):
+    with pytest.raises(LedgerError, match=f"version must be 1; got {version}"):
         Accountant.from_json(text)
 
 

@@ -42,16 +42,6 @@ def test_nobody_overspends_and_the_refused_pay_nothing(rounds):
         assert Fraction(spent) <= total * (1 + Fraction(1, 10**12)) + Fraction(1, 10**300)
 
 
-def test_the_refused_pay_nothing_and_the_others_do():
-    watch = fresh(2)
-    for _ in range(2):
-        assert list(watch.charge([0.3, 0.1])) == [True, True]
-    before = list(watch.spent[0])
-    assert list(watch.charge([0.3, 0.1])) == [False, True]
-    assert watch.spent[0][0] == before[0]
-    assert watch.spent[0][1] > before[1]
-
-
 def test_records_drop_out_one_by_one():
     watch = fresh(3)
     norms = np.array([0.1, 0.5, 1.0])
@@ -247,14 +237,6 @@ def test_what_a_record_is_charged_depends_on_no_other(q, seed):
         ]
         assert mask.tolist() == each
     assert together.spent.T.tolist() == [watch.spent[:, 0].tolist() for watch in alone]
-
-
-def test_a_filter_of_which_one_record_was_charged_is_not_fresh():
-    watch, other = fresh(3), fresh(3)
-    watch.charge(np.array([0.01, 0.0, 0.0]))
-    with pytest.raises(DomainError, match="fresh"):
-        watch.restore(other.spent, other.orders)
-    assert watch.spent[0, 0] >= 0.01
 
 
 @pytest.mark.parametrize(("sigma", "q"), [([1.0, 2.0], 0.5), (1.0, [0.5, 0.1])])

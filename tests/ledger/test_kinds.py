@@ -149,7 +149,7 @@ def test_kinds_are_checked():
     other = ac.Gaussian(1.0, relation=NeighbouringRelation.REPLACE_ONE)
     with pytest.raises(UnsupportedError):
         Budget(1.0, 1e-5, filter="kinds", kinds=[step(1.0), other])
-    with pytest.raises(DomainError, match="must fit it once"):
+    with pytest.raises(DomainError, match="must each fit"):
         Budget(0.1, 1e-6, filter="kinds", kinds=[ac.Gaussian(0.5)])
     for packets in ([], [(1,)], [(1, 1), (1, 1)], [(0, 1)], [(1, -1)]):
         with pytest.raises(DomainError, match="packets"):

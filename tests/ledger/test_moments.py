@@ -9,9 +9,8 @@ import pytest
 
 import accountant as ac
 from accountant.errors import BudgetExceeded, DomainError
-from accountant.ledger import Accountant, Budget, IndividualFilter, exact_sums
-from accountant.ledger.filters import meter
-from accountant.ledger.moments import _cut, _Price, _target
+from accountant.ledger import Accountant, Budget, IndividualFilter, meters
+from accountant.ledger.filters import _cut, _Price, _target, meter
 from accountant.mechanisms.base import Mechanism
 from accountant.pairs.base import DominatingPair, Masses
 from accountant.relations import NeighbouringRelation
@@ -174,9 +173,9 @@ def test_a_curve_sharper_than_its_pair_is_not_mixed_with_the_pairs_moments():
     cost = watch.cost(Both(4e-3))
     below = [a - 1.0 for a in Budget(1.5, 0.02, share=0.5).orders]
     if cost[len(below) + 1]:  # masses are counted: these are the moments of the pair
-        assert all(c > exact_sums.ceiling(b * 2e-9) for b, c in zip(below, cost, strict=False))
+        assert all(c > meters.ceiling(b * 2e-9) for b, c in zip(below, cost, strict=False))
     else:
-        assert all(c <= exact_sums.ceiling(b * 2e-9) for b, c in zip(below, cost, strict=False))
+        assert all(c <= meters.ceiling(b * 2e-9) for b, c in zip(below, cost, strict=False))
 
 
 @pytest.mark.parametrize("said", [False, True])

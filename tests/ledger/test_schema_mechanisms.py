@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import accountant
 from accountant import derived, sampling
 from accountant import mechanisms as m
-from accountant.cli import main, releases
+from accountant.cli import main, options
 from accountant.composition import Composition, parallel
 from accountant.derived.joint import JointRelease
 from accountant.derived.sampled_replacement import SampledReplacement
@@ -159,7 +159,7 @@ def test_it_survives_a_file_and_is_answered(mechanism, tmp_path):
 def test_a_pipeline_may_name_it(mechanism):
     written = schema.encode_mechanism(mechanism)
     text = json.dumps({"delta": 1e-5, "release": [written | {"count": 3}]})
-    (record,) = releases.parse(text, "text").ledger.history
+    (record,) = options.parse(text, "text").ledger.history
     assert (record.mechanism, record.count) == (mechanism, 3)
 
 

@@ -9,7 +9,7 @@ import pytest
 from accountant import store
 from accountant.ledger import Budget
 from accountant.mechanisms import Gaussian
-from accountant.store.pipeline import Pipeline
+from accountant.store.postgres import Pipeline
 
 
 @pytest.fixture
@@ -24,61 +24,11 @@ def pipeline(connection):
     return Pipeline(psycopg, connection)
 
 
-@pytest.mark.long
-def test_answers_come_in_the_order_of_their_statements(pipeline):
-    for _ in range(4):  # at first as they are, then prepared
-        asked = [pipeline.add("SELECT CAST(? AS bigint) + ?", (k, 1)) for k in range(5)]
-        text = pipeline.add("SELECT CAST(? AS text), CAST(? AS text), 2.5::text", ("é?%s'", None))
-        none = pipeline.add("SELECT 1 WHERE false", ())
-        pipeline.send()
-        assert [answer.fetchone() for answer in asked] == [(k + 1,) for k in range(5)]
-        assert text.fetchall() == [("é?%s'", None, "2.5")]
-        assert none.fetchone() is None
-        assert none.fetchall() == []
-    pipeline.send()  # nothing
-    assert [name.decode() for name in pipeline._seen.values()] == [
-        f"accountant_{k}" for k in range(3)
-    ]
-
-
 def test_what_a_socket_cannot_hold_is_sent_while_answers_are_read(pipeline):
     long = "x" * 300_000
     asked = [pipeline.add("SELECT CAST(? AS text)", (long,)) for _ in range(30)]
     pipeline.send()
     assert all(answer.fetchone() == (long,) for answer in asked)
-
-
-def test_statements_that_never_come_again_are_not_kept(pipeline):
-    for _ in range(2):
-        for k in range(100):
-            pipeline.add(f"SELECT {k}", ())
-        pipeline.send()
-    assert len(pipeline._seen) == 64
-
-
-def test_the_first_error_ends_a_batch_and_the_connection_serves_on(pipeline, connection):
-    pipeline.add("BEGIN", ())
-    pipeline.add("CREATE TABLE gone (id bigint)", ())
-    for _ in range(3):
-        wrong = "SELECT CAST(? AS bigint) / 0"
-        before = pipeline.add("SELECT 1", ())
-        pipeline.add(wrong, (1,))
-        after = pipeline.add("COMMIT", ())
-        with pytest.raises((psycopg.errors.DivisionByZero, psycopg.errors.InFailedSqlTransaction)):
-            pipeline.send()
-        assert after.fetchall() == []
-        assert before is not after
-    connection.execute("ROLLBACK")
-    for _ in range(3):
-        pipeline.add("SELECT no_such_column", ())
-        with pytest.raises(psycopg.errors.UndefinedColumn):
-            pipeline.send()
-    pipeline.add("SELECT 1 FROM gone", ())
-    with pytest.raises(psycopg.errors.UndefinedTable):
-        pipeline.send()
-    good = pipeline.add("SELECT 7", ())
-    pipeline.send()
-    assert good.fetchone() == (7,)
 
 
 def test_a_text_with_nul_is_refused_not_cut(pipeline, connection):

@@ -65,5 +65,5 @@ def test_plans_that_are_refused(shared):
     with pytest.raises(LedgerConflict):
         shared.plan(TWO, STEP, 5, key="four")
     other = ac.Gaussian(90.0, relation=NeighbouringRelation.REPLACE_ONE)
-    with pytest.raises(UnsupportedError, match="never composed"):
+    with pytest.raises(UnsupportedError, match="neighbouring relation of block"):
         shared.plan(TWO, other)

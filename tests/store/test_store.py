@@ -219,7 +219,7 @@ def test_without_a_budget_everything_is_recorded(shared):
 def test_relations_are_not_mixed(shared):
     other = ac.Gaussian(90.0, relation=NeighbouringRelation.REPLACE_ONE)
     shared.charge(ONE, STEP)
-    with pytest.raises(UnsupportedError, match="never composed"):
+    with pytest.raises(UnsupportedError, match="neighbouring relation of block"):
         shared.charge(ONE, other)
     with pytest.raises(UnsupportedError, match="has several blocks"):
         shared.charge(TWO, other)

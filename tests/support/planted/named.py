@@ -12,7 +12,7 @@ from accountant.audit import two_sample as confidence
 from accountant.composition import Composition
 from accountant.learn import local, plan
 from accountant.learn.convex.losses import HuberHinge
-from accountant.ledger import exact_sums, odometer
+from accountant.ledger import evaluation, meters
 from accountant.ledger.budget import Budget
 from accountant.mechanisms.selection import ReportNoisyMax
 from accountant.sampling import correlated_noise, exchange_pair, fixed_size, truncated_poisson
@@ -300,10 +300,10 @@ def threshold_half_noise(original, n, scale, *rest):
     return original(n, 0.5 * scale, *rest)
 
 
-@bug("ledger.odometer:Odometer._convert", "test_odometer_readings_against_mpmath")
+@bug("ledger.evaluation:Odometer._convert", "test_odometer_readings_against_mpmath")
 def odometer_delta_for_every_order(original, self, order, spent):
     """every order of an odometer has all of δ"""
-    return original(odometer.Odometer(self.delta, (order,)), order, spent)
+    return original(evaluation.Odometer(self.delta, (order,)), order, spent)
 
 
 @bug("ledger.budget:Budget.renyi_capacities", "test_orders_share_delta")
@@ -316,13 +316,13 @@ def budget_delta_for_every_order(original, self):
     return orders, tuple(c for _, (c,) in alone)
 
 
-@bug("ledger.exact_sums:ceiling", "test_charges_are_rounded_up_and_capacities_down")
+@bug("ledger.meters:ceiling", "test_charges_are_rounded_up_and_capacities_down")
 def charges_rounded_down(original, *given):
     """charges of a budget are rounded down"""
-    return exact_sums.floor(*given)
+    return meters.floor(*given)
 
 
-@bug("ledger.exact_sums:to_float_up", "test_charges_are_rounded_up_and_capacities_down")
+@bug("ledger.meters:to_float_up", "test_charges_are_rounded_up_and_capacities_down")
 def spent_to_the_nearest(original, units):
     """what is spent is shown rounded to the nearest double"""
     return float(units / (1 << 1074))

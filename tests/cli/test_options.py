@@ -7,9 +7,8 @@ from fractions import Fraction
 import pytest
 from click.testing import CliRunner
 
-import accountant as ac
 from accountant import mechanisms as m
-from accountant.cli import main, releases
+from accountant.cli import main, options
 from accountant.ledger import Accountant
 from accountant.sampling.poisson import PoissonSampled
 
@@ -72,24 +71,13 @@ def test_the_table_is_rounded_to_the_safe_side(compose):
     assert lower <= bounds.lower
 
 
-def test_plain_dp_sgd_equals_the_one_call_function(compose):
-    release = RELEASE | {"sampling_probability": 0.02, "count": 500}
-    answer = json.loads(compose({"delta": 1e-6, "release": [release]}, "--json"))
-    assert answer["epsilons"][0]["epsilon"] == ac.get_epsilon(0.02, 2.0, 500, 1e-6)
-
-
-def test_infinities_are_written_as_text(compose):
-    answer = json.loads(compose({"delta": 0.0, "release": [RELEASE]}, "--json"))
-    assert answer["epsilons"][0]["epsilon"] == "inf"
-
-
 def test_nested_mechanisms(tmp_path):
     path = tmp_path / "p.json"
     inner = {"mechanism": "Laplace", "parameters": {"scale": 3.0}}
     sampled = {"mechanism": inner, "sampling_probability": 0.5}
     release = {"mechanism": "PoissonSampled", "parameters": sampled}
     path.write_text(json.dumps({"delta": 1e-5, "release": [release]}))
-    history = releases.read(path).ledger.history
+    history = options.read(path).ledger.history
     assert history[0].mechanism == PoissonSampled(m.Laplace(3.0), 0.5)
 
 
