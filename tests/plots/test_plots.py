@@ -12,7 +12,7 @@ from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 pytest.importorskip("matplotlib")
 
 from accountant import plots
-from accountant.plots.pictures import COLOURS
+from accountant.plots import COLOURS
 
 RUN = 1000 * ac.PoissonSampled(ac.Gaussian(1.1), 0.01)
 DELTAS = [1e-3, 1e-5, 1e-7]
