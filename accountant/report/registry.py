@@ -14,8 +14,7 @@ from typing import Any
 
 from accountant._basics.display import text_up
 from accountant.errors import DomainError
-from accountant.report.contents import Contents
-from accountant.report.deployment import MODELS, UNSTATED
+from accountant.report.contents import MODELS, UNSTATED, Contents
 
 REQUIRED = {
     "basic": (

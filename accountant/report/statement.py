@@ -19,10 +19,11 @@ from accountant.report.contents import (
     MOST_LABELS,
     BudgetRow,
     Contents,
+    Deployment,
     ReleaseRow,
     enclosure,
+    sampling_words,
 )
-from accountant.report.deployment import Deployment, sampling_words
 from accountant.report.facts import tone
 
 # Parts of the work: the numbers, and the certificate.

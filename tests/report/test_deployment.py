@@ -5,7 +5,7 @@ import pytest
 import accountant as ac
 from accountant.errors import ArgumentTypeError, DomainError
 from accountant.report import Deployment
-from accountant.report.deployment import sampling_words
+from accountant.report.contents import sampling_words
 from accountant.sampling import FixedSizeSampled
 
 
