@@ -2,7 +2,7 @@
 
 ``statement`` collects plain values, which ``contents`` lists: ``numbers`` from ``spending`` and
 ``gaussian_summary``; texts from ``facts``, ``answers`` and the caller's ``Deployment``; a
-certificate. ``render`` and ``registry`` make pages and documents from them.
+certificate. ``render`` makes pages from them.
 """
 
 from accountant.ledger.evaluation import ASSUMED_DELTA
