@@ -78,7 +78,7 @@ def composition(event: Any, neighboring_relation: Any = _Theirs.ADD_OR_REMOVE_ON
     >>> import dp_accounting as dp  # doctest: +SKIP
     >>> step = dp.PoissonSampledDpEvent(0.01, dp.GaussianDpEvent(1.0))  # doctest: +SKIP
     >>> composition(dp.SelfComposedDpEvent(step, 1000))  # doctest: +SKIP
-    1000 * sampling.PoissonSampled(Gaussian(1.0), 0.01)
+    1000 * PoissonSampled(Gaussian(1.0), 0.01)
     """
     relation = _relation(neighboring_relation)
     try:

@@ -183,7 +183,7 @@ def test_the_arguments_say_which_noise_it_is(tmp_path):
 
 
 def test_parameters_keep_their_names_and_shapes():
-    back = unflat(flat(START) + np.arange(7.0), START)
+    back = unflat(flat(START) + np.arange(7.0), dict(sorted(START.items())))
     assert np.array_equal(back["bias"], [0.0, 1.0, 2.0])
     assert np.array_equal(back["weight"], [[3.0, 4.0], [5.0, 6.0]])
 
