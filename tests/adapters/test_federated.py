@@ -251,16 +251,6 @@ def test_clients_leave_when_their_own_budget_is_spent(tmp_path):
             assert more > 30 or ac.get_epsilon(0.25, 1.0, more, DELTA) > budget.epsilon
 
 
-def test_rounds_end_at_the_number_planned(tmp_path):
-    one = made(tmp_path, rounds=2)
-    for _ in range(2):
-        one.begin()
-        one.release({})
-    with pytest.raises(ac.BudgetExceeded):
-        one.begin()
-    assert set(charged(tmp_path).values()) == {2}
-
-
 @pytest.mark.long(keep=5)
 @pytest.mark.parametrize(
     "strange",

@@ -207,12 +207,6 @@ def test_a_run_of_flower_stops_at_the_budget_by_itself(client):
     assert accountant.get_epsilon(DELTA) <= 13.2068
 
 
-def test_a_run_of_flower_is_charged_round_by_round(client):
-    accountant = ExactAccountant(config(population=10))
-    strategy = start(client, accountant, 3)
-    assert strategy.privacy_spent().epsilon == (3 * ac.Gaussian(4.0)).epsilon(DELTA)
-
-
 def test_a_killed_server_neither_loses_nor_doubles_a_charge(client, tmp_path):
     place = tmp_path / "rounds.json"
     with pytest.raises(CrashError):

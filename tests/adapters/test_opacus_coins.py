@@ -55,16 +55,6 @@ def test_what_is_recorded_is_the_coins_probability_and_not_the_nominal_one():
     assert nominal < made.engine.get_epsilon(DELTA) < nominal * (1 + 1e-4)
 
 
-def test_a_target_holds_at_the_coins_probability():
-    find = opacus.accountants.utils.get_noise_multiplier
-    sigma = find(
-        accountant="exact", target_epsilon=1.0, target_delta=DELTA, sample_rate=1 / 93, steps=50
-    )
-    rate = coin_probability(1 / 93)
-    assert ac.get_epsilon(rate, sigma, 50, DELTA) <= 1.0
-    assert ac.get_epsilon(rate, math.nextafter(sigma, 0), 50, DELTA) > 1.0
-
-
 def test_micro_batches_and_whole_ones_have_one_ledger():
     data = records(4096, True)
     found = []

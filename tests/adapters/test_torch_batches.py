@@ -76,12 +76,6 @@ def test_batches_that_can_be_drawn_again_are_marked():
         assert batches.begin().why_not_private == (BATCHES_MARK if seed is not None else "")
 
 
-def test_without_a_ledger_nothing_is_charged():
-    batches = BatchSampler(SAMPLERS[0], seed=1)
-    assert list(batches) == list(BatchSampler(SAMPLERS[0], seed=1))
-    assert batches.ledger is None
-
-
 @pytest.mark.parametrize(
     ("given", "match"),
     [
@@ -113,26 +107,6 @@ def test_workers_do_not_make_a_pass_another_run(workers):
     for passes in (1, 2):
         assert len(list(loader)) == 8
         assert ledger.epsilon(1e-5) == (passes * sampler.mechanism(2.0)).epsilon(1e-5)
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS, ids=NAMES)
-def test_a_data_loader_gets_these_batches(sampler):
-    torch = pytest.importorskip("torch")
-    ledger = Accountant()
-    batches = BatchSampler(sampler, 5, ledger=ledger, noise_multiplier=1.0)
-
-    def collate(rows):
-        return torch.stack(rows) if rows else torch.empty(0, 1)
-
-    data = torch.utils.data.TensorDataset(torch.arange(60.0).reshape(60, 1))
-    loader = torch.utils.data.DataLoader(
-        data, batch_sampler=batches, collate_fn=lambda rows: collate([row for (row,) in rows])
-    )
-    seen = [batch[:, 0].int().tolist() for batch in loader]
-    assert seen == [batch.tolist() for batch in sampler.batches(5)]
-    expected = Accountant()
-    expected.compose(sampler.mechanism(1.0))
-    assert ledger.counts == expected.counts
 
 
 ALLOCATION = sampling.RandomAllocation(dataset_size=20, steps_per_epoch=5)

@@ -76,35 +76,6 @@ def test_ten_thousand_different_releases_are_all_stated(kind):
     assert "9,950 further kinds" in made.html()
 
 
-def test_many_kinds_of_noise_are_stated_by_lines(monkeypatch):
-    asked = {Grid: 0, SmoothedLine: 0}
-
-    def count(kind, name):
-        answer = getattr(kind, name)
-
-        def counted(self, *args):
-            asked[kind] += 1
-            return answer(self, *args)
-
-        monkeypatch.setattr(kind, name, counted)
-
-    count(Grid, "_ask")
-    count(SmoothedLine, "_tried")
-    kinds = (
-        lambda k: ac.Gaussian(500.0 + k),
-        lambda k: ac.Laplace(5000.0 + k),
-        lambda k: ac.PoissonSampled(ac.Gaussian(1.0 + k / 4e4), 1e-4),
-        lambda k: ac.PureDP(1e-4 + k * 1e-9),
-    )
-    ledger = ac.Accountant()
-    for k in range(400):
-        ledger.compose(kinds[k % 4](k))
-    assert statement(ledger, certificate=False).rounded
-    # Only where a line leaves a bracket wide.
-    assert asked[SmoothedLine] > 60
-    assert asked[Grid] <= 0.3 * asked[SmoothedLine], asked
-
-
 def test_a_pure_budget_that_is_spent_is_stated_as_the_decimal_that_it_is():
     ledger = ac.Accountant(ac.ledger.Budget(1.0))
     ledger.compose(ac.PureDP(0.1), 10)
