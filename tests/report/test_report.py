@@ -25,7 +25,6 @@ from accountant.sampling import (
     FixedSizeSampled,
     Sampler,
     ShuffledBatches,
-    poisson_replacement,
 )
 
 DOCS = Path(__file__).parents[2] / "docs"

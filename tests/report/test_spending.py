@@ -6,8 +6,6 @@ import math
 import pytest
 
 import accountant as ac
-from accountant.analyses.smoothed_line import SmoothedLine
-from accountant.analyses.solvers import Grid
 from accountant.composition import composed
 from accountant.report import spending, statement
 
