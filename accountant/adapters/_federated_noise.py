@@ -6,12 +6,12 @@ An update is what a client would change in the model: a vector of floats, of a p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from accountant import checks
 from accountant._basics.arrays import FloatArray
@@ -289,6 +289,22 @@ class SecureSumNoise(_Noise):
             mean, vote = mean[:-1], float(mean[-1])
             rule = now.updated(0.5 + vote / (2.0 * self._vote))
         return np.asarray(mean * (now.clipping_norm / self.levels)), rule or now
+
+
+def flat(arrays: Iterable[ArrayLike]) -> FloatArray:
+    """Return arrays as one vector."""
+    parts = [np.asarray(each, dtype=np.float64).ravel() for each in arrays]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def unflat(vector: FloatArray, like: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return a vector as arrays of these names, shapes and types, in their order."""
+    ends = np.cumsum([old.size for old in like.values()])
+    parts = np.split(vector, ends[:-1])
+    return {
+        name: part.reshape(old.shape).astype(old.dtype)
+        for (name, old), part in zip(like.items(), parts, strict=True)
+    }
 
 
 def clipped(update: FloatArray, norm: float) -> tuple[FloatArray, bool]:

@@ -15,9 +15,8 @@ from opacus.utils.uniform_sampler import (
     UniformWithReplacementSampler,
 )
 
-from accountant.adapters._observer import BATCHES_MARK, Run
 from accountant.adapters._torch_observer import seed_known
-from accountant.adapters.torch_batches import BatchSampler
+from accountant.adapters.torch_batches import BATCHES_MARK, BatchSampler, Run
 from accountant.errors import UnsupportedError
 
 # Random bits of torch.rand; those of other types are rounded, and then not uniform.

@@ -9,12 +9,11 @@ import torch
 from opacus.data_loader import CollateFnWithEmpty, dtype_safe, shape_safe, wrap_collate_with_empty
 from opacus.utils.batch_memory_manager import BatchSplittingSampler
 from opacus.utils.uniform_sampler import DistributedUniformWithReplacementSampler
-from torch import distributed
 
 from accountant.adapters import _opacus_draws as drawn
-from accountant.adapters._observer import INDEPENDENT_NOISE, average
 from accountant.adapters._opacus_steps import adds_noise
-from accountant.adapters.torch_batches import BatchSampler
+from accountant.adapters._torch_observer import gathered
+from accountant.adapters.torch_batches import BatchSampler, average, refuse_strategy
 from accountant.calibration.any_mechanism import calibrate
 from accountant.errors import UnsupportedError
 from accountant.sampling import Sampler
@@ -26,8 +25,7 @@ def refuse_overlapping_shards(sampler: Any) -> None:
     if isinstance(sampler, DistributedUniformWithReplacementSampler):
         order = (sampler.shuffle_seed, sampler.epoch) if sampler.shuffle else None
         where = (sampler.total_size, sampler.sample_rate, order)
-    found: list[Any] = [None] * distributed.get_world_size()
-    distributed.all_gather_object(found, where)
+    found = gathered(where)
     if None in found:
         raise UnsupportedError(
             "each worker must draw from a shard of its own, or a record is in the batches of"
@@ -52,10 +50,7 @@ def refuse_shared_seeds(seeds: list[tuple[str, str, int]], together: bool) -> No
     together : bool
         Whether other workers' are compared with them.
     """
-    found: list[Any] = [seeds]
-    if together:
-        found = [None] * distributed.get_world_size()
-        distributed.all_gather_object(found, seeds)
+    found = gathered(seeds) if together else [seeds]
     known: dict[tuple[str, int], str] = {}
     for rank, rows in enumerate(found):
         for use, device, seed in rows:
@@ -217,12 +212,7 @@ def refuse_replaced(loader: Any, poisson_sampling: bool) -> None:
             "opacus replaces the BatchSampler of the loader by Poisson samples of another size,"
             " unless make_private is given poisson_sampling=False"
         )
-    if type(sampler) not in INDEPENDENT_NOISE:
-        raise UnsupportedError(
-            f"opacus draws the noise of every step anew; {sampler!r:.80} needs the correlated noise"
-            " of its strategy. Use RandomAllocation or another sampler without a strategy, or"
-            " accountant.learn, whose trainers draw correlated noise"
-        )
+    refuse_strategy(sampler)
     if loader.batch_sampler.ledger is not None:
         raise UnsupportedError(
             "the engine charges its own ledger for every run; give the BatchSampler none, or the"

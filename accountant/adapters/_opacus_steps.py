@@ -21,10 +21,10 @@ from opacus.optimizers import (
 )
 
 from accountant.adapters import _opacus_ghost as ghost
-from accountant.adapters._observer import MASKS_MARK, NOISE_MARK, UNCHANGED, Run, mark
 from accountant.adapters._opacus_clipping import clip_and_sum, hold
 from accountant.adapters._opacus_draws import Draw, Draws, States, state
 from accountant.adapters._torch_observer import Contents, Workers, refuse_moved, seed_known
+from accountant.adapters.torch_batches import MASKS_MARK, NOISE_MARK, UNCHANGED, Run, mark
 from accountant.errors import UnsupportedError
 
 # Whose clipping, summing and noise are known; one of another type may do them in another way.
@@ -55,8 +55,8 @@ class Watch:
     row : tuple, optional
         (noise multiplier, law of the batch, label) of the step that has its noise and is not yet
         recorded; the law is the sampling rate of a Poisson sample, or a Run.
-    workers : Workers, optional
-        Whose sums are added up; None where this process is alone.
+    workers : Workers
+        Whose sums are added up.
     clipped : tuple, optional
         What the last backward pass of ghost clipping left: see :mod:`_opacus_clipping`.
     """
@@ -71,7 +71,7 @@ class Watch:
         self._but = _OF_OPACUS | {
             name for name, p in self.network.named_parameters() if id(p) in trained
         }
-        self.workers = Workers(optimizer.params[0].device) if works_together(optimizer) else None
+        self.workers = Workers(optimizer.params[0].device, works_together(optimizer))
         self._averages = isinstance(optimizer, FSDPOptimizerFastGradientClipping)
         self.clipped: ghost.Clipped | None = None
         self.passes = 0
@@ -120,7 +120,7 @@ class Watch:
         self._draw, self._bound = draw, bound
         self._most += rows * bound
         most = self._most
-        if self._averages and self.workers is not None:
+        if self._averages:
             most = self.workers.most(most)  # a shard holds an average over all workers
         _refuse_unclipped(optimizer, most)
         self._summed, self._interrupted = ghost.versions(_sums(optimizer)), False

@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_regressor
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_regressor
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -52,7 +52,7 @@ def _has(name: str) -> Any:
 
 
 @dataclass(eq=False, repr=False)
-class DPSearch(base.MetaEstimatorMixin, base.BaseEstimator):
+class DPSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Choose the hyper-parameters of a private estimator, and pay for the choice.
 
     A random number of settings is fitted, each drawn uniformly from ``space``, and scored with
@@ -116,15 +116,15 @@ class DPSearch(base.MetaEstimatorMixin, base.BaseEstimator):
         self.estimator._warn_of_bounds()
         share = checks.number(_SHARE, self.score_share)
         target = checks.number(checks.TARGET_DELTA, self.delta)
-        base = self._run_guarantee(target)
+        run = self._run_guarantee(target)
         book = as_ledger(self.ledger)
         generator = generator_of(self.random_state)
-        scale = math.ceil(1.0 / (share * base.epsilon_bound))
-        per_fit = base.epsilon_bound * (1.0 - share) * (1.0 - 1e-12)
+        scale = math.ceil(1.0 / (share * run.epsilon0))
+        per_fit = run.epsilon0 * (1.0 - share) * (1.0 - 1e-12)
 
         def model_of(setting: dict[str, Any], seed: int | None) -> Any:
             return clone(self.estimator).set_params(
-                **setting, epsilon=per_fit, delta=base.delta_bound, ledger=None, random_state=seed
+                **setting, epsilon=per_fit, delta=run.delta0, ledger=None, random_state=seed
             )
 
         _refuse_infeasible(self.estimator, settings, model_of, X, y)
@@ -141,7 +141,7 @@ class DPSearch(base.MetaEstimatorMixin, base.BaseEstimator):
             return model, _score(model, X, y) + noise
 
         found: SearchResult[dict[str, Any]] = select_best(
-            train, settings, lambda output: float(output[1]), mechanism=base.mechanism,
+            train, settings, lambda output: float(output[1]), mechanism=run,
             delta=target, mean_runs=self.mean_runs, ledger=book, rng=generator,
         )  # fmt: skip
         assert found.best is not None  # the distribution has no zero
@@ -154,16 +154,18 @@ class DPSearch(base.MetaEstimatorMixin, base.BaseEstimator):
         )
         return self
 
-    def _run_guarantee(self, delta: float) -> _Run:
+    def _run_guarantee(self, delta: float) -> ApproximateDP:
         """Return the largest guarantee of one run with which the search keeps to its own."""
         failure = delta * FAILURE / checks.number(_RUNS, self.mean_runs)
         epsilon = checks.number(checks.TARGET_EPS.renamed("epsilon"), self.epsilon)
 
-        def search(scale: float) -> Any:
-            return search_cost(ApproximateDP(1.0 / scale, delta=failure), self.mean_runs, 0.0)
+        def run(scale: float) -> ApproximateDP:
+            return ApproximateDP(1.0 / scale, delta=failure)
 
-        scale = calibrate(search, epsilon=epsilon, delta=delta, start=2.0 / epsilon)
-        return _Run(1.0 / scale, failure)
+        def search(scale: float) -> Any:
+            return search_cost(run(scale), self.mean_runs, 0.0)
+
+        return run(calibrate(search, epsilon=epsilon, delta=delta, start=2.0 / epsilon))
 
     def predict(self, X: Any) -> Any:  # noqa: N803
         """Return the predictions of the model kept."""
@@ -180,18 +182,6 @@ class DPSearch(base.MetaEstimatorMixin, base.BaseEstimator):
         """Return the probabilities of the model kept."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict_proba(X)
-
-
-@dataclass(frozen=True)
-class _Run:
-    """The guarantee of one fit with its score."""
-
-    epsilon_bound: float
-    delta_bound: float
-
-    @property
-    def mechanism(self) -> ApproximateDP:
-        return ApproximateDP(self.epsilon_bound, delta=self.delta_bound)
 
 
 def _settings(estimator: Any, space: Any) -> Iterator[dict[str, Any]]:

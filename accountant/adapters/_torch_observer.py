@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import distributed
+from torch.nn.parallel import DistributedDataParallel
 
-from accountant.adapters._observer import refuse_forgetting
+from accountant.adapters.torch_batches import refuse_forgetting
 from accountant.errors import AccountantError, DomainError, UnsupportedError
 from accountant.ledger import Accountant
 
@@ -147,20 +148,48 @@ def kept(name: str) -> str:
 
 
 class Workers:
-    """The workers of one run: the first one's ledger decides, and all hold the same releases."""
+    """The workers of one run: the first one's ledger decides, and all hold the same releases.
 
-    def __init__(self, device: Any) -> None:
-        self.rank: int = distributed.get_rank()
-        self.number: int = distributed.get_world_size()
+    Of one that is alone every question is answered by itself.
+    """
+
+    def __init__(self, device: Any, together: bool = True) -> None:
+        together = together and distributed.is_available() and distributed.is_initialized()
+        self.rank: int = distributed.get_rank() if together else 0
+        self.number: int = distributed.get_world_size() if together else 1
         # NCCL moves tensors of its own devices only.
         self._device = device if device.type == "cuda" else torch.device("cpu")
         self._met = False
 
+    def share(self, parameters: list[torch.nn.Parameter]) -> None:
+        """Give all workers the first one's parameters, which must be whole on each."""
+        for p in parameters if self.number > 1 else ():
+            if hasattr(p, "full_tensor"):
+                raise UnsupportedError(
+                    "the gradient of a unit must be on one worker; these parameters are sharded"
+                    " over them. Use DistributedDataParallel, or opacus with"
+                    ' grad_sample_mode="ghost_fsdp" and the exact accountant'
+                )
+            distributed.broadcast(p.data, src=0)
+
+    def add_up(self, tensor: Any) -> Any:
+        """Add up the tensors of all workers, in place."""
+        if self.number > 1:
+            distributed.all_reduce(tensor)
+        return tensor
+
+    def told(self, value: Any) -> Any:
+        """Return what the first worker says."""
+        if self.number > 1:
+            sent = [value]
+            distributed.broadcast_object_list(sent, src=0, device=self._device)
+            value = sent[0]
+        return value
+
     def most(self, bound: float) -> float:
         """Return the average over the workers of what bounds each one's sum."""
         total = torch.tensor([bound], dtype=torch.float64, device=self._device)
-        distributed.all_reduce(total)
-        return float(total.item()) / self.number
+        return float(self.add_up(total).item()) / self.number
 
     def charge(self, noise: float, rate: float, holder: Any, record: Callable[[], None]) -> None:
         """Charge one step on every worker, the first before all others.
@@ -182,7 +211,10 @@ class Workers:
         UnsupportedError
             The workers disagree about the step, or about what was released before it.
         """
-        rows = self._gathered([noise, rate, float(len(holder.ledger))])
+        if self.number == 1:
+            record()
+            return
+        rows = gathered((noise, rate, len(holder.ledger)))
         if len({row[:2] for row in rows}) > 1:
             raise UnsupportedError(
                 "the workers must make the same step: one noise multiplier, one norm and one"
@@ -199,29 +231,22 @@ class Workers:
 
     def first(self, action: Callable[[], None]) -> None:
         """Let the first worker act; what it refuses, all refuse."""
-        refusal: list[Any] = [None]
+        refusal: AccountantError | None = None
         if self.rank == 0:
             try:
                 action()
             except AccountantError as error:
-                refusal = [error]
-        distributed.broadcast_object_list(refusal, src=0, device=self._device)
-        if refusal[0] is not None:
-            raise refusal[0]
-
-    def _gathered(self, row: list[float]) -> list[tuple[float, ...]]:
-        mine = torch.tensor(row, dtype=torch.float64, device=self._device)
-        rows = [torch.empty_like(mine) for _ in range(self.number)]
-        distributed.all_gather(rows, mine)
-        return [tuple(each.tolist()) for each in rows]
+                refusal = error
+        refusal = self.told(refusal)
+        if refusal is not None:
+            raise refusal
 
     def _adopt(self, holder: Any) -> None:
         """Take the first worker's releases for those of this one, which may not hold others."""
-        sent = [holder.ledger.to_json() if self.rank == 0 else None]
-        distributed.broadcast_object_list(sent, src=0, device=self._device)
+        sent = self.told(holder.ledger.to_json() if self.rank == 0 else "")
         problem = None
         if self.rank != 0:
-            first = Accountant.from_json(str(sent[0]))
+            first = Accountant.from_json(sent)
             try:
                 refuse_forgetting(holder.ledger.history, first.history)
                 # One that has all the releases stays: it may be the caller's, with a file.
@@ -229,15 +254,20 @@ class Workers:
                     holder.ledger = first
             except DomainError:
                 problem = self.rank
-        problems: list[Any] = [None] * self.number
-        distributed.all_gather_object(problems, problem)
-        others = [each for each in problems if each is not None]
+        others = [each for each in gathered(problem) if each is not None]
         if others:
             raise UnsupportedError(
                 f"the ledgers of workers {others} hold releases that the first worker's does not,"
                 " so their ε would differ. Load one checkpoint on all workers, or give a ledger"
                 " with a past to the first worker alone: the others copy it"
             )
+
+
+def gathered(value: Any) -> list[Any]:
+    """Return what every worker says, in the order of their ranks."""
+    found: list[Any] = [None] * distributed.get_world_size()
+    distributed.all_gather_object(found, value)
+    return found
 
 
 def _global() -> list[Any]:
@@ -288,3 +318,23 @@ def _same(before: Any, value: Any) -> bool:
         now = _bits(value)
         return bool(now.dtype == before.dtype and torch.equal(now, before))
     return isinstance(value, np.ndarray) and before == value.tobytes()
+
+
+UNWRAP = "Call the module that DistributedDataParallel wraps: release() adds up for all workers"
+
+
+def refuse_wrapped(*_: Any) -> None:
+    """Refuse a forward pass through a wrapper that adds up the gradients of all workers."""
+    wrapper = getattr(DistributedDataParallel, "_active_ddp_module", None)
+    if wrapper is not None and wrapper.require_backward_grad_sync:
+        raise UnsupportedError(
+            "the gradient of a unit must be its own; DistributedDataParallel averages it with those"
+            f" of other workers' units. {UNWRAP}"
+        )
+
+
+def refuse_any(problems: dict[str, Any]) -> None:
+    """Refuse the first setting that is there, and would release something else than is charged."""
+    for what, found in problems.items():
+        if found:
+            raise UnsupportedError(f"private training does not cover {what}")

@@ -12,14 +12,29 @@ from typing import Any
 
 import dp_accounting
 
-from accountant import checks
-from accountant.adapters._dp_events import NonPrivate, convert
-from accountant.adapters._dp_events_releases import Parts, Refused, no_noise
+from accountant import checks, sampling
+from accountant._basics.rounding import ratio_down, ratio_up
+from accountant.adapters import _dp_events as events
+from accountant.adapters._dp_events import (
+    ADD_OR_REMOVE,
+    REPLACE_ONE,
+    ZERO_OUT,
+    Found,
+    NonPrivate,
+    Parts,
+    Refused,
+    no_noise,
+    number,
+    whole,
+)
 from accountant.bounds import Bounds
 from accountant.composition import Composition
-from accountant.errors import ArgumentTypeError, UnsupportedError
+from accountant.derived import BestOfPoissonRuns, BestOfRuns, JointRelease, SampledReplacement
+from accountant.derived.repetition import mean_runs
+from accountant.errors import AccountantError, ArgumentTypeError, UnsupportedError
 from accountant.ledger import Accountant
-from accountant.mechanisms import Gaussian
+from accountant.mechanisms import Gaussian, Mechanism
+from accountant.pairs.product import root_of_squares
 from accountant.relations import NeighbouringRelation
 
 __all__ = ["ExactAccountant", "composition"]
@@ -69,7 +84,7 @@ def composition(event: Any, neighboring_relation: Any = _Theirs.ADD_OR_REMOVE_ON
     try:
         parts = _parts(event, relation)
     except NonPrivate:
-        parts = no_noise(relation)
+        parts = ((no_noise(relation), 1),)
     except Refused as refusal:
         raise UnsupportedError(f"{refusal.event!r:.200} is not covered: {refusal.why}") from refusal
     return Composition(parts or ((Gaussian(1.0, relation=relation), 0),))
@@ -146,10 +161,8 @@ class ExactAccountant(dp_accounting.PrivacyAccountant):  # type: ignore[misc]
         Everything is (0, 1)-private, so ε is 0 at δ = 1, except after a NonPrivateDpEvent, for
         which dp-accounting answers ∞ at every δ.
         """
-        if not self._private:
-            checks.number(_DELTA, target_delta)
-            return math.inf
-        return 0.0 if _is_one(target_delta) else self.releases.epsilon(target_delta)
+        known = self._known(target_delta)
+        return self.releases.epsilon(target_delta) if known is None else known
 
     def get_delta(self, target_epsilon: float) -> float:
         """Return δ at ``target_epsilon`` >= 0, certified never too small."""
@@ -158,12 +171,13 @@ class ExactAccountant(dp_accounting.PrivacyAccountant):  # type: ignore[misc]
 
     def get_epsilon_bounds(self, target_delta: float) -> Bounds:
         """Return a certified bracket of ε; its lower end is that of the stated pairs."""
-        if not self._private:
-            checks.number(_DELTA, target_delta)
-            return Bounds(math.inf, math.inf)
-        if _is_one(target_delta):
-            return Bounds(0.0, 0.0)
-        return self.releases.epsilon_bounds(target_delta)
+        known = self._known(target_delta)
+        return self.releases.epsilon_bounds(target_delta) if known is None else Bounds(known, known)
+
+    def _known(self, delta: float) -> float | None:
+        """Return ε where no composition is asked for it."""
+        one = checks.number(_DELTA, delta) == 1.0
+        return math.inf if not self._private else 0.0 if one else None
 
 
 _DELTA = checks.Argument(
@@ -172,10 +186,6 @@ _DELTA = checks.Argument(
     lambda x: (x >= 0.0) & (x <= 1.0),
     "Choose it well below one over the number of records",
 )
-
-
-def _is_one(delta: float) -> bool:
-    return checks.number(_DELTA, delta) == 1.0
 
 
 def _parts(event: Any, relation: NeighbouringRelation) -> Parts:
@@ -198,3 +208,189 @@ def _relation(value: Any) -> NeighbouringRelation:
 
 def _theirs(relation: NeighbouringRelation) -> Any:
     return next(theirs for theirs, ours in _RELATIONS.items() if ours is relation)
+
+
+def convert(event: Any, relation: NeighbouringRelation) -> Parts:
+    """Return the counted mechanisms of an event; an empty tuple when it releases nothing.
+
+    Raises
+    ------
+    Refused
+        The event, or its combination with others or with the relation, has no guarantee here.
+    NonPrivate
+        It has none anywhere.
+    """
+    kind = type(event)
+    converter, known = CONVERTED.get(kind.__name__, (None, ""))
+    if converter is None or kind.__module__ != "dp_accounting.dp_event":
+        raise Refused(event, events.REFUSED.get(kind.__name__, "the event is unknown"))
+    extra = {part.name for part in kind.__attrs_attrs__} ^ set(known.split())
+    if extra:
+        others = ", ".join(sorted(extra))
+        raise Refused(event, f"the event has other fields than those known: {others}")
+    try:
+        found = converter(event, relation)
+    except (AccountantError, TypeError, ValueError, OverflowError) as error:
+        raise Refused(event, str(error)) from error
+    return found if isinstance(found, tuple) else ((found, 1),)
+
+
+def _composed(event: Any, relation: NeighbouringRelation) -> Found:
+    found: dict[Mechanism, int] = {}
+    # Every part is looked at, so that one that is unknown is found behind one without privacy.
+    private = True
+    for part in event.events:
+        try:
+            parts = convert(part, relation)
+        except NonPrivate:
+            private = False
+            continue
+        for mechanism, count in parts:
+            found[mechanism] = found.get(mechanism, 0) + count
+    if not private:
+        raise NonPrivate
+    return tuple(found.items())
+
+
+def _self_composed(event: Any, relation: NeighbouringRelation) -> Found:
+    count = whole(event, "count")
+    try:
+        parts = convert(event.event, relation)
+    except NonPrivate:
+        if count == 0:
+            return ()
+        raise
+    return tuple((mechanism, n * count) for mechanism, n in parts) if count else ()
+
+
+def _poisson_sampled(event: Any, relation: NeighbouringRelation) -> Found:
+    """Convert Poisson sampling; what runs on the sample shares it (M6, E1, E2, E7)."""
+    q = number(event, "sampling_probability", highest=1.0)
+    inside = events.NOT_ON_A_SAMPLE
+    if relation is not ADD_OR_REMOVE:
+        # A guarantee about replacing or blanking a record says nothing of leaving it out.
+        inside |= events.STATED
+    release = _together(event, relation, inside)
+    if release is None or q == 0.0:
+        return ()
+    if q == 1.0:
+        return convert(event.event, relation)
+    return sampling.PoissonSampled(release, q)
+
+
+def _without_replacement(event: Any, relation: NeighbouringRelation) -> Found:
+    """Convert a uniform subset; under zero-out a blank is drawn like a record (S6, E2)."""
+    size = whole(event, "source_dataset_size", least=1)
+    batch = whole(event, "sample_size")
+    if batch > size:
+        raise Refused(event, "sample_size must be at most source_dataset_size")
+    if relation is ADD_OR_REMOVE:
+        raise Refused(
+            event,
+            "a sample of fixed size changes in more than one record when one is added or removed;"
+            " the guarantee is under REPLACE_ONE or REPLACE_SPECIAL",
+        )
+    inside = events.NOT_ON_A_SAMPLE | (events.STATED if relation is ZERO_OUT else set())
+    release = _together(event, REPLACE_ONE, inside)
+    if release is None or batch == 0:
+        return ()
+    if relation is REPLACE_ONE and isinstance(release, Gaussian) and release.sensitivity == 1.0:
+        noise = release.noise_multiplier
+        return sampling.FixedSizeSampled(noise, batch_size=batch, dataset_size=size)
+    return SampledReplacement(release, ratio_up(batch, size), relation=relation)
+
+
+def _with_replacement(event: Any, relation: NeighbouringRelation) -> Found:
+    """Convert independent draws for every place of the sample (S7, S8, E5)."""
+    size = whole(event, "source_dataset_size", least=1)
+    batch = whole(event, "sample_size")
+    if relation is ZERO_OUT:
+        raise Refused(event, "the theorems are under ADD_OR_REMOVE_ONE and REPLACE_ONE")
+    release = _together(event, relation, events.NOT_ON_A_SAMPLE)
+    if release is None or batch == 0:
+        return ()
+    if not (isinstance(release, Gaussian) and release.sensitivity == 1.0):
+        raise Refused(event, "the theorems are for Gaussian noise, composed or not")
+    return sampling.WithReplacementSampled(
+        release.noise_multiplier, batch_size=batch, dataset_size=size, relation=relation
+    )
+
+
+def _random_allocation(event: Any, relation: NeighbouringRelation) -> Found:
+    """Convert runs of which every record picks some, uniformly (S4, S5, S9, S23)."""
+    picked, steps = whole(event, "num_selected"), whole(event, "num_steps", least=1)
+    if picked > steps:
+        raise Refused(event, "num_selected must be at most num_steps")
+    if relation is REPLACE_ONE:
+        raise Refused(event, "the theorems are under ADD_OR_REMOVE_ONE and REPLACE_SPECIAL")
+    inside = events.NOT_ON_A_SAMPLE | (events.STATED if relation is ZERO_OUT else set())
+    release = _together(event, relation, inside)
+    if release is None or picked == 0:
+        return ()
+    if release == no_noise(relation):
+        return release  # what is released without noise tells which runs the record was in
+    block = steps // picked
+    one: Mechanism
+    if isinstance(release, Gaussian) and release.sensitivity == 1.0:
+        one = sampling.Allocated(release.noise_multiplier, steps=block, relation=relation)
+    else:
+        one = sampling.AllocatedMechanism(release, steps=block)
+    return ((one, picked),)
+
+
+def _repeat_and_select(event: Any, relation: NeighbouringRelation) -> Found:
+    """Convert the best of K runs, K negative binomial or Poisson (P4 to P6)."""
+    mean, shape = number(event, "mean"), number(event, "shape")
+    parts = convert(event.event, relation)
+    if shape < math.inf and mean < 1.0:
+        raise Refused(event, "mean must be at least 1: the distribution is truncated to K >= 1")
+    if not parts or mean == 0.0:
+        return ()
+    if (shape < math.inf and mean == 1.0) or (no_noise(relation), 1) in parts:
+        return parts
+    base = parts[0][0] if len(parts) == 1 and parts[0][1] == 1 else Composition(parts)
+    if shape == math.inf:
+        return BestOfPoissonRuns(base, mean)
+    gamma = BestOfRuns.with_mean(base, mean, eta=shape).stopping_probability
+    # The search ends below the mean; a smaller γ makes more runs, and costs more.
+    while not (mean_runs(gamma, shape) * (1.0 - 2.0**-44 * (1.0 + shape)) >= mean):
+        gamma *= 1.0 - 2.0**-36
+        if gamma == 0.0:
+            raise Refused(event, "mean is too large")
+    return BestOfRuns(base, gamma, eta=shape)
+
+
+def _together(
+    event: Any, relation: NeighbouringRelation, inside: frozenset[str] | set[str]
+) -> Mechanism | None:
+    """Return what runs on one sample as one release; None when it releases nothing."""
+    events.refuse_inside(event, event.event, inside)
+    parts = convert(event.event, relation)
+    if not parts:
+        return None
+    (first, count), *others = parts
+    if not others and count == 1:
+        return first
+    if all(isinstance(mechanism, Gaussian) for mechanism, _ in parts):
+        # Gaussians about the same sum are one, with the root of the sum of squares of 1/σ (M11).
+        inverse = root_of_squares(
+            (ratio_up(m.sensitivity, m.noise_multiplier), n)  # type: ignore[attr-defined]
+            for m, n in parts
+        )
+        noise = ratio_down(1.0, inverse) if inverse > 0.0 else math.inf
+        return Gaussian(noise, relation=relation)
+    return JointRelease(Composition(parts))
+
+
+CONVERTED = events.RELEASES | {
+    "ComposedDpEvent": (_composed, "events"),
+    "SelfComposedDpEvent": (_self_composed, "event count"),
+    "PoissonSampledDpEvent": (_poisson_sampled, "sampling_probability event"),
+    "SampledWithoutReplacementDpEvent": (
+        _without_replacement,
+        "source_dataset_size sample_size event",
+    ),
+    "SampledWithReplacementDpEvent": (_with_replacement, "source_dataset_size sample_size event"),
+    "RandomAllocationDpEvent": (_random_allocation, "event num_selected num_steps"),
+    "RepeatAndSelectDpEvent": (_repeat_and_select, "event mean shape"),
+}

@@ -16,7 +16,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, Re
 from flwr.serverapp.strategy import Strategy
 from numpy.typing import NDArray
 
-from accountant.adapters._federated_noise import CentralNoise, SecureSumNoise
+from accountant.adapters._federated_noise import CentralNoise, SecureSumNoise, flat, unflat
 from accountant.adapters.federated import FederatedRounds
 from accountant.errors import BudgetExceeded, DomainError, UnsupportedError
 from accountant.ledger import Budget
@@ -146,7 +146,7 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc]
         self._names: dict[int, str] = dict(names or {})
         self._asks = names is None
         self.rounds: FederatedRounds | None = None
-        self._like: ArrayRecord | None = None
+        self._like: dict[str, NDArray[Any]] = {}
 
     def summary(self) -> None:
         """Log what is released and to whom it is charged."""
@@ -189,14 +189,13 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc]
 
     def open(self, initial_arrays: ArrayRecord) -> FederatedRounds:
         """Open the directory: begin with these arrays, or continue with what was released."""
-        kinds = {name: np.asarray(array.numpy()).dtype for name, array in initial_arrays.items()}
-        for name, kind in kinds.items():
-            if kind.kind != "f":
+        self._like = {name: np.asarray(each.numpy()) for name, each in initial_arrays.items()}
+        for name, array in self._like.items():
+            if array.dtype.kind != "f":
                 raise UnsupportedError(
-                    f"arrays must hold floating-point numbers; {name} holds {kind}. Keep what is"
-                    " not trained out of the federation"
+                    f"arrays must hold floating-point numbers; {name} holds {array.dtype}. Keep"
+                    " what is not trained out of the federation"
                 )
-        self._like = initial_arrays
         directory, noise, budgets = self._made_of
         self.rounds = FederatedRounds(
             directory, noise, budgets, model=_flat(initial_arrays), **self._options
@@ -284,19 +283,12 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc]
 
     def _arrays(self) -> ArrayRecord:
         """Return the model as Flower's arrays, with the names, shapes and types of the start."""
-        assert self._like is not None
-        flat, done = self._opened().model, 0
-        found = {}
-        for name, array in self._like.items():
-            like = np.asarray(array.numpy())
-            part = flat[done : done + like.size].reshape(like.shape).astype(like.dtype)
-            found[name], done = Array(part), done + like.size
-        return ArrayRecord(found)
+        found = unflat(self._opened().model, self._like)
+        return ArrayRecord({name: Array(part) for name, part in found.items()})
 
 
 def _flat(arrays: ArrayRecord) -> NDArray[np.float64]:
-    parts = [np.asarray(a, dtype=np.float64).ravel() for a in arrays.to_numpy_ndarrays()]
-    return np.concatenate(parts) if parts else np.zeros(0)
+    return flat(arrays.to_numpy_ndarrays())
 
 
 def _told_name(reply: Message) -> str | None:

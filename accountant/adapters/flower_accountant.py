@@ -19,7 +19,7 @@ from flwr.serverapp import (
 
 from accountant import checks
 from accountant._basics.rounding import ratio_up
-from accountant.adapters._observer import refuse_forgetting
+from accountant.adapters.torch_batches import refuse_forgetting
 from accountant.errors import BudgetExceeded, DomainError, UnsupportedError
 from accountant.learn.account import affordable_steps
 from accountant.ledger import Accountant, Budget

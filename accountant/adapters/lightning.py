@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
 from lightning.pytorch import Callback
 
-from accountant.adapters._torch_training import Training
+from accountant.adapters._torch_observer import refuse_any
+from accountant.adapters.torch_steps import Training
 from accountant.adapters.torch_units import UnitBatch, UnitLoader, Units
-from accountant.errors import BudgetExceeded, UnsupportedError
-from accountant.ledger import Accountant
 from accountant.sampling import Sampler
 
 __all__ = ["PrivacyCallback"]
 
 
-class PrivacyCallback(Callback):  # type: ignore[misc]
+class PrivacyCallback(Training, Callback):  # type: ignore[misc]
     """Makes the training of a Lightning module private, and accounts for it.
 
     Parameters
@@ -60,32 +58,21 @@ class PrivacyCallback(Callback):  # type: ignore[misc]
         sampler: Sampler,
         noise_multiplier: float,
         clipping_norm: float,
-        *,
-        delta: float,
-        ledger: Accountant | None = None,
-        statement: str | Path | None = None,
-        title: str = "Privacy statement",
+        **options: Any,
     ) -> None:
-        self._training = Training(
-            units, sampler, noise_multiplier, clipping_norm, delta, ledger, statement, title
-        )
-
-    @property
-    def ledger(self) -> Accountant:
-        """What was released."""
-        return self._training.ledger
+        super().__init__(units, noise_multiplier, clipping_norm, sampler=sampler, **options)
 
     def loader(
         self, data: Any, collate_fn: Callable[[list[Any]], Any], **options: Any
     ) -> UnitLoader:
         """Return the loader to train with; parameters are those of ``UnitLoader``."""
-        assert self._training.sampler is not None
-        return UnitLoader(data, self._training.units, self._training.sampler, collate_fn, **options)
+        assert self._sampler is not None
+        return UnitLoader(data, self._units, self._sampler, collate_fn, **options)
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         """Refuse what the account would not cover; let the module's step go through units."""
         _refuse(trainer, pl_module)
-        steps = self._training.begin(pl_module)
+        steps = self._begin(pl_module)
         one = pl_module.training_step
 
         def training_step(batch: UnitBatch, *others: Any, **named: Any) -> torch.Tensor:
@@ -100,21 +87,18 @@ class PrivacyCallback(Callback):  # type: ignore[misc]
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
         """Charge the ledger and release the gradient, or stop without an update."""
-        try:
-            self._training.begun().release()
-        except BudgetExceeded:
-            trainer.should_stop = True
+        trainer.should_stop = not self._released() or trainer.should_stop
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any) -> None:
         """Report ε; stop when the budget admits no other step."""
         if trainer.global_step % trainer.log_every_n_steps == 0:
-            pl_module.log("epsilon", self._training.epsilon(), batch_size=1)
-        if not self._training.begun().affordable:
+            pl_module.log("epsilon", self.ledger.epsilon(self._delta), batch_size=1)
+        if not self._begun().affordable:
             trainer.should_stop = True
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
         """Write the statement."""
-        self._training.write()
+        self._write()
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Give the module its own step back."""
@@ -126,7 +110,7 @@ class PrivacyCallback(Callback):  # type: ignore[misc]
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over the ledger of a checkpoint."""
-        self._training.resume(state_dict["ledger"])
+        self._resume(state_dict["ledger"])
 
 
 @contextmanager
@@ -155,6 +139,4 @@ def _refuse(trainer: Any, module: Any) -> None:
             not module.automatic_optimization
         ),
     }
-    for what, found in problems.items():
-        if found:
-            raise UnsupportedError(f"private training does not cover {what}")
+    refuse_any(problems)

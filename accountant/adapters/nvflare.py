@@ -16,7 +16,8 @@ from nvflare.apis.dxo_filter import DXOFilter
 from nvflare.app_common.abstract.fl_model import FLModel, ParamsType
 from nvflare.app_common.workflows.model_controller import ModelController
 
-from accountant.adapters._federated_noise import CentralNoise, SecureSumNoise
+from accountant.adapters import _federated_noise
+from accountant.adapters._federated_noise import CentralNoise, SecureSumNoise, unflat
 from accountant.adapters.federated import FederatedRounds, Round
 from accountant.errors import UnsupportedError
 from accountant.learn.clipping import AdaptiveQuantile
@@ -134,7 +135,7 @@ class PrivateFedAvg(ModelController):  # type: ignore[misc]
     def run(self) -> None:
         """Release rounds until all are made, or no budget admits another."""
         start = self.load_model()
-        like = {name: np.asarray(value) for name, value in start.params.items()}
+        like = {name: np.asarray(value) for name, value in sorted(start.params.items())}
         federation = self.federation(flat(like))
         try:
             while federation.rounds < self.rounds and federation.affordable() > 0:
@@ -233,20 +234,7 @@ class SecureSumFilter(DXOFilter):  # type: ignore[misc]
 
 def flat(params: Mapping[str, Any]) -> NDArray[np.float64]:
     """Return parameters as one vector, in the order of their names."""
-    parts = [np.asarray(params[name], dtype=np.float64).ravel() for name in sorted(params)]
-    return np.concatenate(parts) if parts else np.zeros(0)
-
-
-def unflat(
-    vector: NDArray[np.float64], like: Mapping[str, NDArray[Any]]
-) -> dict[str, NDArray[Any]]:
-    """Return a vector as parameters of these names, shapes and types."""
-    found, done = {}, 0
-    for name in sorted(like):
-        old = like[name]
-        found[name] = vector[done : done + old.size].reshape(old.shape).astype(old.dtype)
-        done += old.size
-    return found
+    return _federated_noise.flat(params[name] for name in sorted(params))
 
 
 def _update(

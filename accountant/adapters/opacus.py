@@ -25,9 +25,9 @@ from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClippi
 
 from accountant.adapters import _opacus_ghost, _opacus_steps
 from accountant.adapters import _opacus_loaders as loaders
-from accountant.adapters._observer import Run, refuse_forgetting
 from accountant.adapters._opacus_draws import States, coin_probability, in_parts
 from accountant.adapters._torch_observer import reseed
+from accountant.adapters.torch_batches import Run, refuse_forgetting
 from accountant.bounds import Bounds
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError, UnsupportedError
@@ -166,10 +166,8 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
             step = functools.partial(self._record, noise_multiplier, law, 1, words)
             if isinstance(law, Run):
                 law.charge(self.ledger, noise_multiplier, words)
-            elif watched.workers is not None:
-                watched.workers.charge(noise_multiplier, law, self, step)
             else:
-                step()
+                watched.workers.charge(noise_multiplier, law, self, step)
             watched.recorded()
 
         return record

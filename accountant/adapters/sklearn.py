@@ -22,13 +22,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
 
 from accountant._basics.arrays import FloatArray
 from accountant.adapters import _sklearn_base as base
 from accountant.adapters._sklearn_base import Classifier, Privacy, Probabilities, UnsetBoundWarning
 from accountant.adapters._sklearn_inside import UnpaidReleaseWarning
 from accountant.adapters._sklearn_search import DPSearch
-from accountant.learn.convex.fit import MOST_RECORDS
+from accountant.learn.convex.fit import MOST_RECORDS, PrivateResult
 from accountant.learn.convex.losses import HuberHinge, Logistic, Softmax
 from accountant.learn.convex.perturbation import perturb_objective
 from accountant.learn.convex.rows import clip_rows
@@ -62,6 +63,22 @@ class _Linear(Classifier):
     regularization: float | None = field(default=None, kw_only=True)
     fit_intercept: bool = field(default=True, kw_only=True)
     max_records: int = field(default=MOST_RECORDS, kw_only=True)
+
+    def _perturbed(
+        self, rows: FloatArray, y: Any, norm: float, loss: Any, share: float = 1.0, head: int = 0
+    ) -> PrivateResult:
+        return perturb_objective(
+            rows,
+            y,
+            epsilon=self.epsilon / share,
+            delta=self.delta / share,
+            data_norm=norm,
+            loss=loss,
+            regularization=self.regularization,
+            max_records=self.max_records,
+            ledger=self._book(),
+            rng=None if self.random_state is None else self.random_state + 1000 * head,
+        )
 
     def _store(self, coefficients: FloatArray, scale: float) -> None:
         if self.fit_intercept:
@@ -115,18 +132,9 @@ class DPLogisticRegression(Probabilities, _Linear):
         rows, labels = self._classified(X, y)
         rows, norm = base.with_intercept(rows, self._norm, self.fit_intercept)
         binary = len(self.classes_) == 2
-        result = perturb_objective(
-            rows,
-            2.0 * labels - 1.0 if binary else labels,  # -1 is no label, and -3 is none
-            epsilon=self.epsilon,
-            delta=self.delta,
-            data_norm=norm,
-            loss=Logistic() if binary else Softmax(len(self.classes_)),
-            regularization=self.regularization,
-            max_records=self.max_records,
-            ledger=self._book(),
-            rng=self.random_state,
-        )
+        y = 2.0 * labels - 1.0 if binary else labels  # -1 is no label, and -3 is none
+        loss = Logistic() if binary else Softmax(len(self.classes_))
+        result = self._perturbed(rows, y, norm, loss)
         self._store(result.value[None, :] if binary else result.value.T, self._norm)
         self.privacy_ = Privacy.of(result)
         return self
@@ -162,17 +170,13 @@ class DPLinearSVC(_Linear):
         heads = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         share = len(heads) * (1.0 + 1e-12)
         results = [
-            perturb_objective(
+            self._perturbed(
                 rows,
                 np.where(labels < 0, np.nan, np.where(labels == head, 1.0, -1.0)),
-                epsilon=self.epsilon / share,
-                delta=self.delta / share,
-                data_norm=norm,
-                loss=HuberHinge(self.half_width),
-                regularization=self.regularization,
-                max_records=self.max_records,
-                ledger=self._book(),
-                rng=None if self.random_state is None else self.random_state + 1000 * head,
+                norm,
+                HuberHinge(self.half_width),
+                share,
+                head,
             )
             for head in heads
         ]
@@ -183,7 +187,7 @@ class DPLinearSVC(_Linear):
 
 
 @dataclass(eq=False, repr=False)
-class _Regressor(base.RegressorMixin, base.PrivateEstimator):
+class _Regressor(RegressorMixin, base.PrivateEstimator):  # type: ignore[misc]
     _sparse = True
 
     target_bound: float | None = field(default=None, kw_only=True)

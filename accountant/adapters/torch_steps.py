@@ -6,24 +6,39 @@ import functools
 import math
 import warnings
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any
 
 import torch
-from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from accountant import checks
-from accountant.adapters._observer import INDEPENDENT_NOISE, UNCHANGED, Run, average, mark, step_of
-from accountant.adapters._torch_observer import Contents, Randomness, Workers, kept, refuse_moved
-from accountant.adapters.torch_units import UnitBatch
-from accountant.errors import AccountantError, BudgetExceeded, UnsupportedError
+from accountant.adapters._torch_observer import (
+    UNWRAP,
+    Contents,
+    Randomness,
+    Workers,
+    kept,
+    refuse_moved,
+    refuse_wrapped,
+)
+from accountant.adapters.torch_batches import (
+    UNCHANGED,
+    Run,
+    average,
+    mark,
+    refuse_forgetting,
+    refuse_strategy,
+    step_of,
+)
+from accountant.adapters.torch_units import UnitBatch, Units
+from accountant.errors import AccountantError, BudgetExceeded, DomainError, UnsupportedError
 from accountant.learn.account import affordable_steps
 from accountant.ledger import Accountant
 from accountant.noise import Grid, SecureGenerator
 from accountant.noise.generator import LARGEST_SCALE
+from accountant.report import Deployment, statement
 from accountant.sampling import Sampler
-
-Versions: TypeAlias = list[tuple[int, int]]
 
 __all__ = ["PrivateSteps"]
 
@@ -35,9 +50,6 @@ _CLIPPING_NORM = checks.Argument(
     lambda x: (x >= 2.0**-100) & (x <= 2.0**100),
     "It bounds the gradient of one unit; 1 is a common start",
 )
-
-
-_UNWRAP = "Call the module that DistributedDataParallel wraps: release() adds up for all workers"
 
 
 class PrivateSteps:
@@ -98,7 +110,7 @@ class PrivateSteps:
         ledger: Accountant | None = None,
         seed: int | None = None,
     ) -> None:
-        _refuse_correlated(sampler)
+        refuse_strategy(sampler)
         self.ledger = Accountant() if ledger is None else ledger
         checks.instance("ledger", self.ledger, Accountant, "an Accountant")
         self._noise_multiplier = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
@@ -108,7 +120,7 @@ class PrivateSteps:
         if isinstance(model, DistributedDataParallel) or not self._parameters:
             raise UnsupportedError(
                 "model must be the module itself, with a parameter that is trained; got a"
-                f" {type(model).__name__}. {_UNWRAP}"
+                f" {type(model).__name__}. {UNWRAP}"
             )
         size = sum(p.numel() for p in self._parameters)
         # The norm is a float64 sum of squares: it may be too small by this.
@@ -123,16 +135,14 @@ class PrivateSteps:
             )
         self._generator = SecureGenerator(seed)
         self._randomness = Randomness(model)
-        self._workers = _workers(self._parameters)
+        self._workers = Workers(self._parameters[0].device)
+        self._workers.share(self._parameters)
         self._run: Run | None = None
         self._sums: list[torch.Tensor] | None = None
         self._modules: list[torch.nn.Module] = []
         self._before: Contents | None = None
         self._unchanged = 0
-        if self._workers is None:
-            self._require_a_step()
-        else:
-            self._workers.first(self._require_a_step)
+        self._workers.first(self._require_a_step)
 
     @property
     def noise_multiplier(self) -> float:
@@ -157,7 +167,7 @@ class PrivateSteps:
                 f"batch must be one of a UnitLoader; got a {type(batch).__name__}. Other loaders do"
                 " not say which units they drew"
             )
-        _refuse_correlated(batch.run.sampler)
+        refuse_strategy(batch.run.sampler)
         self._look_for_change()
         batch.run.spend(batch.number if self._sums is None else None)
         self._run = batch.run
@@ -165,7 +175,7 @@ class PrivateSteps:
         # To walk through a large model takes as long as a small unit's gradient: once a batch.
         self._modules = list(self._model.modules())
         contents, versions = Contents(self._model), self._versions()
-        handle = self._model.register_forward_pre_hook(_refuse_wrapped)
+        handle = self._model.register_forward_pre_hook(refuse_wrapped)
         try:
             with self._randomness:
                 for unit in batch:
@@ -196,14 +206,10 @@ class PrivateSteps:
                 "release() needs a whole batch: iterate to the end of units(batch) before it"
             )
         sums, self._sums = self._sums, None
-        if self._workers is not None:
-            for each in sums:
-                distributed.all_reduce(each)
+        for each in sums:
+            self._workers.add_up(each)
         charge = functools.partial(self._charge, self._run)
-        if self._workers is None:
-            charge()
-        else:
-            self._workers.charge(self.noise_multiplier, self.clipping_norm, self, charge)
+        self._workers.charge(self.noise_multiplier, self.clipping_norm, self, charge)
         divisor = average(self._run.sampler)
         for p, total in zip(self._parameters, sums, strict=True):
             total += self._noise(total)
@@ -213,22 +219,16 @@ class PrivateSteps:
     @property
     def affordable(self) -> bool:
         """Whether the first worker's ledger would admit another step; the same on all workers."""
-        answer = True
-        if self._workers is None or self._workers.rank == 0:
-            answer = self._affordable()
-        if self._workers is not None:
-            told = [answer]
-            distributed.broadcast_object_list(told, src=0)
-            answer = told[0]
-        return answer
+        return bool(self._workers.told(self._workers.rank > 0 or self._affordable()))
 
     def _affordable(self) -> bool:
         if self._run is not None and self._run.goes_on:
             return True
-        sampler = self._sampler if self._run is None else self._run.sampler
-        step = step_of(sampler, self.noise_multiplier)
+        sampler, noise = self._sampler, self.noise_multiplier
+        if self._run is not None:
+            sampler = self._run.sampler
         try:
-            self.ledger.require(step or sampler.mechanism(self.noise_multiplier))
+            self.ledger.require(step_of(sampler, noise) or sampler.mechanism(noise))
         except AccountantError:
             return False
         return True
@@ -266,13 +266,13 @@ class PrivateSteps:
                 if p is not None:
                     p.grad = None
 
-    def _versions(self) -> Versions:
+    def _versions(self) -> list[tuple[int, int]]:
         """Return what tells whether the model's tensors are the same ones, unchanged."""
         buffers = (each for module in self._modules for each in module._buffers.values())
         tensors = (*self._parameters, *(each for each in buffers if each is not None))
         return [(id(each), each._version) for each in tensors]
 
-    def _refuse_others(self, versions: Versions) -> None:
+    def _refuse_others(self, versions: list[tuple[int, int]]) -> None:
         """Refuse gradients that are not clipped, and what a unit left for those after it."""
         known = set(map(id, self._parameters))
         if any(p.grad is not None and id(p) not in known for p in self._model.parameters()):
@@ -306,45 +306,96 @@ class PrivateSteps:
             total += torch.trunc(gradient.mul_(factor)).to(torch.int64)
 
     def _noise(self, like: torch.Tensor) -> torch.Tensor:
-        """Return the first worker's noise, on the grid."""
+        """Return the first worker's noise, on the grid; that of the others is none."""
         noise = torch.zeros_like(like)
-        if self._workers is None or self._workers.rank == 0:
+        if self._workers.rank == 0:
             drawn = self._generator.rounded_normal(like.numel(), self._deviation)
             noise = torch.from_numpy(drawn).to(torch.int64).reshape(like.shape).to(like.device)
-        if self._workers is not None:
-            distributed.broadcast(noise, src=0)
-        return noise
+        return self._workers.add_up(noise)
 
 
-def _refuse_correlated(sampler: Any) -> None:
-    """Refuse a sampler whose account is that of correlated noise."""
-    if type(sampler) not in INDEPENDENT_NOISE:
-        raise UnsupportedError(
-            f"sampler must be one whose noise is drawn anew in every step; got {sampler!r:.80}."
-            " Use accountant.learn, whose trainers draw correlated noise"
+_KINDS = {".html": "html", ".md": "markdown", ".json": "json"}
+
+
+class Training:
+    """What the callbacks of training frameworks share: steps, ledger, checkpoints, statement."""
+
+    _steps: PrivateSteps | None = None
+
+    def __init__(
+        self,
+        units: Units,
+        noise_multiplier: float,
+        clipping_norm: float,
+        *,
+        delta: float,
+        sampler: Sampler | None = None,
+        ledger: Accountant | None = None,
+        statement: str | Path | None = None,
+        title: str = "Privacy statement",
+    ) -> None:
+        self._units, self._sampler = checks.instance("units", units, Units, "a Units"), sampler
+        self._made = functools.partial(
+            PrivateSteps, noise_multiplier=noise_multiplier, clipping_norm=clipping_norm
         )
-
-
-def _refuse_wrapped(*_: Any) -> None:
-    """Refuse a forward pass through a wrapper that adds up the gradients of all workers."""
-    wrapper = getattr(DistributedDataParallel, "_active_ddp_module", None)
-    if wrapper is not None and wrapper.require_backward_grad_sync:
-        raise UnsupportedError(
-            "the gradient of a unit must be its own; DistributedDataParallel averages it with those"
-            f" of other workers' units. {_UNWRAP}"
-        )
-
-
-def _workers(parameters: list[torch.nn.Parameter]) -> Workers | None:
-    """Return the workers of this run, after they were given the first one's parameters."""
-    if not (distributed.is_available() and distributed.is_initialized()):
-        return None
-    for p in parameters:
-        if hasattr(p, "full_tensor"):
-            raise UnsupportedError(
-                "the gradient of a unit must be on one worker; these parameters are sharded over"
-                " them. Use DistributedDataParallel, or opacus with"
-                ' grad_sample_mode="ghost_fsdp" and the exact accountant'
+        self._delta = checks.number(checks.DELTA.renamed("delta"), delta)
+        self._ledger = Accountant() if ledger is None else ledger
+        checks.instance("ledger", self._ledger, Accountant, "an Accountant")
+        self._path = None if statement is None else Path(statement)
+        if self._path is not None and self._path.suffix not in _KINDS:
+            raise DomainError(
+                f"statement must be a path that ends in {', '.join(_KINDS)}; got {str(statement)!r}"
             )
-        distributed.broadcast(p.data, src=0)
-    return Workers(parameters[0].device)
+        self._title = title
+
+    @property
+    def ledger(self) -> Accountant:
+        """What was released, the same on all workers."""
+        return self._ledger if self._steps is None else self._steps.ledger
+
+    def _begin(self, model: Any) -> PrivateSteps:
+        """Make the steps of a model whose frozen parameters are frozen."""
+        assert self._sampler is not None
+        self._steps = self._made(model, self._sampler, ledger=self._ledger)
+        return self._steps
+
+    def _begun(self) -> PrivateSteps:
+        """Return the steps, which hold the ledger that is charged."""
+        assert self._steps is not None
+        return self._steps
+
+    def _released(self) -> bool:
+        """Charge the ledger and release the gradient; return whether its budget allowed it."""
+        try:
+            self._begun().release()
+        except BudgetExceeded:
+            return False
+        return True
+
+    def _resume(self, saved: str) -> None:
+        """Take over the releases of a checkpoint that the ledger does not hold."""
+        loaded = Accountant.from_json(saved)
+        held, budget = self._ledger.history, self._ledger.budget
+        if budget not in (None, loaded.budget):
+            raise DomainError(
+                f"ledger must have the budget of the checkpoint, {loaded.budget!r}; got {budget!r}"
+            )
+        if not held:
+            # With its plan; a ledger without releases stays the caller's.
+            self._ledger = loaded if loaded.history else self._ledger
+            return
+        try:
+            # What was released after the checkpoint stays released.
+            refuse_forgetting(loaded.history, held)
+        except DomainError:
+            raise DomainError(
+                "ledger must be new, or hold the releases of the checkpoint; it holds others. Give"
+                " a run that is resumed the ledger that it had, or none"
+            ) from None
+
+    def _write(self) -> None:
+        """Write the statement, about the units that were really sampled."""
+        if self._path is not None:
+            about = Deployment(title=self._title, unit=self._units.words)
+            made = statement(self.ledger, self._delta, deployment=about)
+            self._path.write_text(getattr(made, _KINDS[self._path.suffix])(), encoding="utf-8")

@@ -11,9 +11,8 @@ from torch import distributed
 from torch.utils.data import DataLoader, Dataset
 
 from accountant import checks
-from accountant.adapters._observer import Run
 from accountant.adapters._torch_observer import Randomness
-from accountant.adapters.torch_batches import BatchSampler
+from accountant.adapters.torch_batches import BatchSampler, Run
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.sampling import Sampler
 from accountant.sampling.sampler import distinct, generator

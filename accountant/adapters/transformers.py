@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import TrainerCallback
 from transformers.trainer_callback import ExportableState
 
-from accountant.adapters._torch_training import Training
-from accountant.adapters.torch_units import UnitBatch, UnitLoader, Units
-from accountant.errors import BudgetExceeded, UnsupportedError
-from accountant.ledger import Accountant
-from accountant.sampling import PoissonSampler, Sampler
+from accountant.adapters._torch_observer import refuse_any
+from accountant.adapters.torch_steps import Training
+from accountant.adapters.torch_units import UnitBatch, UnitLoader
+from accountant.errors import UnsupportedError
+from accountant.sampling import PoissonSampler
 
 __all__ = ["PrivacyCallback"]
 
@@ -38,7 +37,7 @@ _PUBLIC = frozenset(
 _OF_TRL = frozenset({"DPOTrainer", "SFTTrainer", "_BaseTrainer"})
 
 
-class PrivacyCallback(TrainerCallback, ExportableState):  # type: ignore[misc]
+class PrivacyCallback(Training, TrainerCallback, ExportableState):  # type: ignore[misc]
     """Makes the training of a Trainer private, and accounts for it.
 
     Parameters
@@ -75,28 +74,7 @@ class PrivacyCallback(TrainerCallback, ExportableState):  # type: ignore[misc]
     >>> trainer.train()  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        units: Units,
-        noise_multiplier: float,
-        clipping_norm: float,
-        *,
-        delta: float,
-        sampler: Sampler | None = None,
-        ledger: Accountant | None = None,
-        statement: str | Path | None = None,
-        title: str = "Privacy statement",
-    ) -> None:
-        self._training = Training(
-            units, sampler, noise_multiplier, clipping_norm, delta, ledger, statement, title
-        )
-        self._trainer: Any = None
-
-    @property
-    def ledger(self) -> Accountant:
-        """What was released, the same on all workers."""
-        steps = self._training.steps
-        return self._training.ledger if steps is None else steps.ledger
+    _trainer: Any = None
 
     def attach(self, trainer: Any) -> None:
         """Let a Trainer train privately: it takes this callback, its batches and its gradients.
@@ -109,10 +87,9 @@ class PrivacyCallback(TrainerCallback, ExportableState):  # type: ignore[misc]
         """
         arguments = trainer.args
         _refuse(trainer)
-        training = self._training
-        if training.sampler is None:
-            training.sampler = _sampler(arguments, len(training.units))
-        steps = training.sampler.steps
+        if self._sampler is None:
+            self._sampler = _sampler(arguments, len(self._units))
+        steps = self._sampler.steps
         arguments.max_steps = steps if arguments.max_steps <= 0 else min(arguments.max_steps, steps)
         # A batch of the loader is a whole one, of which each unit is a micro-batch.
         arguments.gradient_accumulation_steps = 1
@@ -139,44 +116,42 @@ class PrivacyCallback(TrainerCallback, ExportableState):  # type: ignore[misc]
         kept = (state.stateful_callbacks or {}).get(type(self).__name__)
         kept = kept[0] if isinstance(kept, list) else kept
         if kept is not None:
-            self._training.resume(kept["attributes"]["kept"])
-        self._training.begin(self._trainer.model)
+            self._resume(kept["attributes"]["kept"])
+        self._begin(self._trainer.model)
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Charge the ledger and release the gradient, or stop without an update."""
-        try:
-            self._training.begun().release()
-        except BudgetExceeded:
+        if not self._released():
             control.should_training_stop = True
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Stop when the budget admits no other step."""
-        if state.global_step < state.max_steps and not self._training.begun().affordable:
+        if state.global_step < state.max_steps and not self._begun().affordable:
             control.should_training_stop = True
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
         """Report ε with what is logged, and drop what trainers say about their batches."""
-        if logs is None or self._training.steps is None:
+        if logs is None or self._steps is None:
             return
         for told in (logs, *state.log_history[-1:]):
             for name in [each for each in told if not _is_public(each)]:
                 del told[name]
-            told["epsilon"] = self._training.epsilon()
+            told["epsilon"] = self.ledger.epsilon(self._delta)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Write the statement, on the first worker."""
         if state.is_world_process_zero:
-            self._training.write()
+            self._write()
 
     def _loader(self) -> UnitLoader:
-        trainer, training = self._trainer, self._training
-        assert training.sampler is not None
+        trainer = self._trainer
+        assert self._sampler is not None
         collate = trainer._get_collator_with_removed_columns(
             trainer.data_collator, description="training"
         )
         workers = trainer.args.dataloader_num_workers
         return UnitLoader(
-            trainer.train_dataset, training.units, training.sampler, collate, num_workers=workers
+            trainer.train_dataset, self._units, self._sampler, collate, num_workers=workers
         )
 
     def _training_step(
@@ -186,7 +161,7 @@ class PrivacyCallback(TrainerCallback, ExportableState):  # type: ignore[misc]
         trainer = self._trainer
         model.train()
         module = trainer.accelerator.unwrap_model(model)
-        for unit in self._training.begun().units(inputs):
+        for unit in self._begun().units(inputs):
             prepared = trainer._prepare_inputs(unit)
             with trainer.compute_loss_context_manager():
                 loss = trainer.compute_loss(module, prepared)
@@ -242,6 +217,4 @@ def _refuse(trainer: Any) -> None:
         f" {', '.join(sorted(each for each in _OF_TRL if each[0] != '_'))}": bool(others),
         "a Trainer without a training set. Give it train_dataset": trainer.train_dataset is None,
     }
-    for what, found in problems.items():
-        if found:
-            raise UnsupportedError(f"private training does not cover {what}")
+    refuse_any(problems)

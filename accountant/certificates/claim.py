@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -86,25 +87,19 @@ def require_room(parts: Iterable[dict[str, Any]], epsilon: float, delta: float) 
 MOST_LISTED = 2000
 
 
-@dataclass(frozen=True)
-class Law:
-    """``count`` releases of a law, described as the document has it."""
+class Law(NamedTuple):
+    """Releases of a law, described as the document has it."""
 
-    described: tuple[tuple[str, Any], ...]
-    count: int
+    described: dict[str, Any]
+    times: int
 
     def listed(self) -> dict[str, Any]:
         """Return the part as the document has it."""
-        return dict(self.described) | {"count": self.count}
-
-
-def law_of(pair: DominatingPair, count: int, *, reverse: bool) -> Law | None:
-    """Return the law of a pair, or of one that is the second direction of a release."""
-    found = _described(pair, reverse)
-    return None if found is None else Law(tuple(found.items()), count)
+        return self.described | {"count": self.times}
 
 
 def _described(pair: DominatingPair, reverse: bool) -> dict[str, Any] | None:
+    """Describe the law of a pair, or of one that is the second direction of a release."""
     if isinstance(pair, SampledPair | SampledAtoms):
         # The sample of the inner pair, which is that of removal; of addition it is the reverse.
         inner = _described(pair.reverse if pair.add and pair.reverse else pair.inner, False)
@@ -147,9 +142,9 @@ def _part(pair: DominatingPair, count: int, *, reverse: bool) -> Step | Law:
         one = np.array([1.0])
         return Step(part.noise_multiplier, one, one * part.sampling_probability, count)
     if mixture is None:
-        law = law_of(pair, count, reverse=reverse)
+        law = _described(pair, reverse)
         if law is not None:
-            return law
+            return Law(law, count)
         raise UnsupportedError(
             "a certificate is for Gaussian noise and its mixtures, Laplace and discrete noise,"
             f" randomised response, stated guarantees and pairs of PMFs; got {pair!r}"
@@ -307,38 +302,37 @@ def _shown(
     steps = [part for part in parts if isinstance(part, Step)]
     if len(steps) < len(parts):
         return _on_grids(problems, least, delta)
-    try:
-        return least, {way: _line(steps, least, delta, way) for way in DIRECTIONS}
-    except UnsupportedError:
-        pass
+
+    def lines(epsilon: float, share: float = SHARE) -> Evidence:
+        ways = (
+            evidence_of(steps, epsilon, delta, remove=way, share=share) for way in (True, False)
+        )
+        return dict(zip(DIRECTIONS, ways, strict=True))
+
+    with suppress(UnsupportedError):
+        return least, lines(least)
     removal = find_grid(problems[0], least, delta)
     if removal is not None and removal.epsilon <= least * (1.0 + LARGER[0]):
-        epsilon = removal.epsilon
-        return epsilon, {"remove": removal.evidence, "add": _line(steps, epsilon, delta, "add")}
+        added = evidence_of(steps, removal.epsilon, delta, remove=False)
+        return removal.epsilon, {"remove": removal.evidence, "add": added}
     for larger in LARGER:
         epsilon = least * (1.0 + larger) if least > 0.0 else larger
         share = max(SHARE, 0.02 * (1.0 - float(mechanism.delta(epsilon)) / delta))
         try:
-            return epsilon, {way: _line(steps, epsilon, delta, way, share) for way in DIRECTIONS}
+            return epsilon, lines(epsilon, share)
         except UnsupportedError:
             if larger == LARGER[-1]:
                 raise
     raise AssertionError
 
 
-def _line(
-    steps: list[Step], epsilon: float, delta: float, way: str, share: float = SHARE
-) -> dict[str, Any]:
-    return evidence_of(steps, epsilon, delta, remove=way == "remove", share=share)
-
-
 def _on_grids(problems: Problems, least: float, delta: float) -> tuple[float, Evidence]:
     found = [find_grid(parts, least, delta) for parts in dict.fromkeys(problems)]
-    if any(each is None for each in found):
+    shown = [each for each in found if each is not None]
+    if len(shown) < len(found):
         raise UnsupportedError(
             f"no grid of the largest size was found at ε = {least!r}, δ = {delta!r}"
         )
-    shown = [each for each in found if each is not None]
     evidence = dict(zip(DIRECTIONS, (shown[0].evidence, shown[-1].evidence), strict=True))
     return max(each.epsilon for each in shown), evidence
 

@@ -56,11 +56,6 @@ class Labelled(Rule):
         return log_ndtr(-z), log_ndtr(z)
 
     @property
-    def is_labelled(self) -> bool:
-        """Whether steps are kept with a probability only."""
-        return self.upper is not None
-
-    @property
     def most_rise(self) -> float:
         """The height of the path that keeps its ends negligible, and one for orders below 0."""
         scale = self.step.sigma**2 / self.step.furthest

@@ -210,11 +210,6 @@ class Rule:
     nodes: int = 0
 
     @property
-    def is_labelled(self) -> bool:
-        """Whether steps are kept with a probability only."""
-        return False
-
-    @property
     def most_rise(self) -> float:
         """The height of the path that keeps its ends negligible."""
         return 2.5 * self.step.sigma
@@ -338,8 +333,7 @@ class Decay:
             rise = slopes[n:] * (x[1:] - middle)
             left, right = losses[n:] - rise, losses[n:] + rise
         least = np.minimum(noise[:-1] + c * left, noise[1:] + c * right)
-        if self.rule.is_labelled:
-            least += self.rule.log_label(x[1:])
+        least += self.rule.log_label(x[1:])
         height = np.exp(least - self.log_mass) / slopes[1:n]
         length = loss[1:] - loss[:-1]
         t = 0.5 * y * length

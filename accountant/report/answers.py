@@ -10,8 +10,7 @@ import math
 
 from accountant._basics.display import percent, plain, text_down, text_up
 from accountant.report import facts
-from accountant.report.contents import Contents
-from accountant.report.deployment import MODELS, UNSTATED
+from accountant.report.contents import MODELS, UNSTATED, Contents
 
 # Digits shown; the certificates have more.
 DIGITS = 5

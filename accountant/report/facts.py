@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -34,8 +33,8 @@ class Tone:
 
 
 # Ponomareva et al. 2023 (How to DP-fy ML) call ε <= 1 strong, <= 10 reasonable, and more weak.
-_NONE = Tone(0, "no loss", "Nothing about any record was revealed.")
 _TONES = (
+    (0.0, Tone(0, "no loss", "Nothing about any record was revealed.")),
     (1.0, Tone(1, "strong", "A formal guarantee that hardly depends on who the attacker is.")),
     (
         10.0,
@@ -65,10 +64,6 @@ _FAILED = Tone(
 
 def tone(epsilon: float) -> Tone:
     """Return the grade of an upper bound on ε; infinite ones have the last."""
-    if epsilon == 0.0:
-        return _NONE
-    if not epsilon < math.inf:
-        return _FAILED
     return next((found for most, found in _TONES if epsilon <= most), _FAILED)
 
 

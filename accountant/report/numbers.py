@@ -229,10 +229,8 @@ def numbers(
     """Return the fields of a statement that are computed, by their names."""
     if not counts:
         return _nothing(delta)
-    once, often = (
-        spending.Spending(counts, joined=True),
-        spending.Spending(counts, spending.MOST_OFTEN),
-    )
+    once = spending.Spending(counts, kept=True)
+    often = spending.Spending(counts, spending.MOST_OFTEN)
     headline = _row(once, delta)
     pure = _row(once, 0.0)
     advance()

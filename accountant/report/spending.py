@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias, TypeGuard
 
@@ -58,8 +57,6 @@ MOST_OFTEN = 70
 SLOWER = 12
 # The relative width of brackets where parameters are rounded, which costs more than that.
 ROUGHLY = 1e-4
-# Plain Gaussian noise is joined where its multiplier is in between: beyond, sums of doubles vanish.
-JOINED = 1e-100, 1e100
 
 
 @dataclass(frozen=True)
@@ -72,13 +69,13 @@ class Spending:
         At least one.
     most : int
         More different releases than this are rounded to about as many.
-    joined : bool
-        Whether plain Gaussian noise is made one release first, which rounds once (Theorem E1).
+    kept : bool
+        Whether plain Gaussian noise stays as it is: together it is one release (Theorem E1).
     """
 
     counts: tuple[tuple[Mechanism, int], ...]
     most: int = MOST
-    joined: bool = False
+    kept: bool = False
 
     @property
     def rounded(self) -> bool:
@@ -97,18 +94,16 @@ class Spending:
 
     @cached_property
     def _sides(self) -> tuple[Composition, Composition]:
-        if len(self.counts) <= self.most:
+        releases = [mechanism for mechanism, _ in self.counts]
+        if sum(not (self.kept and _is_plain(one)) for one in releases) <= self.most:
             whole = composed(self.counts)
             return whole, whole
         sides = []
         for costly in (True, False):
-            counts = joined(self.counts, costly) if self.joined else self.counts
+            other = rounded(releases, self.most, costly, self.kept)
             # Merged by identity before hashing, because there are many records of few mechanisms.
             merged: dict[int, int] = {}
-            other = [mechanism for mechanism, _ in counts]
-            if len(counts) > self.most:
-                other = rounded(other, self.most, costly)
-            for mechanism, (_, count) in zip(other, counts, strict=True):
+            for mechanism, (_, count) in zip(other, self.counts, strict=True):
                 merged[id(mechanism)] = merged.get(id(mechanism), 0) + count
             known = {id(mechanism): mechanism for mechanism in other}
             sides.append(composed(tuple((known[key], n) for key, n in merged.items())))
@@ -182,38 +177,18 @@ class Spending:
         )
 
 
-def joined(counts: Counts, costly: bool) -> Counts:
-    """Return counts with one Gaussian release in place of all that are plain (Theorem E1)."""
-    plain = [(m.noise_multiplier, n) for m, n in counts if _is_plain(m)]
-    if len(plain) < 2:
-        return counts
-    # In units so small that a sum loses a part of 2**-200 of itself.
-    bits = 200 + 2 * math.ceil(math.log2(max(sigma for sigma, _ in plain)))
-    total = 0
-    for sigma, count in plain:
-        top, bottom = sigma.as_integer_ratio()
-        part, rest = divmod(count * bottom**2 << max(bits, 0), top**2 << max(-bits, 0))
-        total += part + (costly and rest > 0)
-    variance = 1 / (Fraction(total) / Fraction(2) ** bits)
-    sigma, towards = math.sqrt(variance), 0.0 if costly else math.inf
-    while sigma and (Fraction(sigma) ** 2 > variance) is costly:
-        sigma = math.nextafter(sigma, towards)
-    one = next(m for m, _ in counts if _is_plain(m))
-    return [
-        (Gaussian(sigma, relation=one.relation), 1),
-        *((m, n) for m, n in counts if not _is_plain(m)),
-    ]
-
-
-def rounded(mechanisms: Sequence[Mechanism], most: int, costly: bool) -> list[Mechanism]:
+def rounded(
+    mechanisms: Sequence[Mechanism], most: int, costly: bool, kept: bool = False
+) -> list[Mechanism]:
     """Return mechanisms whose profiles are nowhere smaller (``costly``) or larger (Theorem R2).
 
-    Of each family at most a part of ``most`` different ones are left; what belongs to none stays.
-    Fewer are left where some are not Gaussian.
+    Of each family at most a part of ``most`` different ones are left; what belongs to none stays,
+    and so does plain Gaussian noise where it is ``kept``. Fewer are left where some are not
+    Gaussian.
     """
     groups: dict[type[Mechanism], list[int]] = {}
     for place, mechanism in enumerate(mechanisms):
-        if _setting(mechanism) is not None:
+        if _setting(mechanism) is not None and not (kept and _is_plain(mechanism)):
             groups.setdefault(type(mechanism), []).append(place)
     result = list(mechanisms)
     gaussian = all(kind in (Gaussian, PoissonSampled) for kind in map(type, mechanisms))
@@ -273,7 +248,7 @@ def _is_plain(mechanism: Mechanism) -> TypeGuard[Gaussian]:
     return (
         type(mechanism) is Gaussian
         and mechanism.sensitivity == 1.0
-        and JOINED[0] <= mechanism.noise_multiplier <= JOINED[1]
+        and mechanism.noise_multiplier < math.inf
     )
 
 

@@ -6,7 +6,7 @@ import math
 import pytest
 
 import accountant as ac
-from accountant.adapters import _dp_events
+from accountant.adapters import dp_events
 from support import dp_event_names as e
 from support.dp_event_names import DL, AddRemove, Composed, G, L, Poisson, Times, exact, refusal
 
@@ -54,9 +54,9 @@ EVENT_TYPES = {kind.__name__: kind for kind in e.NEWEST} | {
 
 
 def test_every_event_type_of_the_module_is_known_by_name():
-    assert set(EVENT_TYPES) == set(_dp_events.CONVERTED) | set(_dp_events.REFUSED)
-    assert not set(_dp_events.CONVERTED) & set(_dp_events.REFUSED)
-    assert set(EXAMPLES) == set(_dp_events.CONVERTED)
+    assert set(EVENT_TYPES) == set(dp_events.CONVERTED) | set(dp_events.events.REFUSED)
+    assert not set(dp_events.CONVERTED) & set(dp_events.events.REFUSED)
+    assert set(EXAMPLES) == set(dp_events.CONVERTED)
 
 
 @pytest.mark.parametrize("relation", e.ALL, ids=lambda relation: relation.name)
@@ -79,10 +79,10 @@ def test_each_converted_type_is_converted_under_the_relations_it_has(name, relat
     assert e.adapter.composition(event, relation).epsilon(e.DELTA) == found
 
 
-@pytest.mark.parametrize("name", sorted(_dp_events.REFUSED))
+@pytest.mark.parametrize("name", sorted(dp_events.events.REFUSED))
 def test_each_refused_type_is_refused_with_a_reason(name):
     for relation in e.ALL:
-        assert _dp_events.REFUSED[name] in refusal(EVENT_TYPES[name](), relation)
+        assert dp_events.events.REFUSED[name] in refusal(EVENT_TYPES[name](), relation)
 
 
 def test_unknown_events_are_never_guessed():

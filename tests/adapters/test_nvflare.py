@@ -9,7 +9,7 @@ from nvflare.app_common.abstract.fl_model import FLModel, ParamsType
 
 import accountant as ac
 from accountant.adapters.federated import CentralNoise, SecureSumNoise
-from accountant.adapters.nvflare import PrivateFedAvg, SecureSumFilter, flat, unflat
+from accountant.adapters.nvflare import PrivateFedAvg, SecureSumFilter, flat
 from accountant.learn import AdaptiveQuantile
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -180,12 +180,6 @@ def test_the_arguments_say_which_noise_it_is(tmp_path):
     for wrong in ({"sampling_probability": None}, {"least_survivors": 3}):
         with pytest.raises(ac.UnsupportedError, match="give one of sampling_probability"):
             central(tmp_path, **wrong)
-
-
-def test_parameters_keep_their_names_and_shapes():
-    back = unflat(flat(START) + np.arange(7.0), START)
-    assert np.array_equal(back["bias"], [0.0, 1.0, 2.0])
-    assert np.array_equal(back["weight"], [[3.0, 4.0], [5.0, 6.0]])
 
 
 def test_a_job_with_other_noise_tells_what_earlier_rounds_cost(tmp_path):

@@ -6,18 +6,24 @@ import pytest
 
 import accountant as ac
 from support import opacus_runs as runs
-from support.opacus_runs import DELTA, NOISE, private, torch, toy, train
+from support.opacus_runs import (
+    BATCH,
+    DELTA,
+    NOISE,
+    RECORDS,
+    adapter,
+    coin,
+    network,
+    opacus,
+    private,
+    torch,
+    toy,
+    train,
+)
+from support.opacus_twins import make, records
+from support.refusals import refused
 
 pytestmark = runs.QUIET
-
-
-def test_one_import_registers_the_accountant():
-    made = runs.opacus.accountants.create_accountant("exact")
-    assert isinstance(made, runs.adapter.ExactAccountant)
-    assert isinstance(made, runs.opacus.accountants.IAccountant)
-    assert made.mechanism() == "exact"
-    assert len(made) == 0
-    assert made.get_epsilon(DELTA) == 0.0
 
 
 def test_digits_same_noise_and_steps_exact_epsilon():
@@ -58,19 +64,6 @@ def test_a_run_resumed_from_a_checkpoint_keeps_its_epsilon(tmp_path):
     assert resumed.get_epsilon(DELTA) == engine.get_epsilon(DELTA) == whole
 
 
-def test_physical_batches_are_one_logical_step():
-    engine, model, optimizer, loader = private(toy(), batch_size=100)
-    physical = 0
-    with runs.parts(loader, optimizer, 16) as cut:
-        for x, y in cut:
-            optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(model(x), y).backward()
-            optimizer.step()
-            physical += 1
-    assert physical > 3 * len(loader)
-    assert engine.accountant.history == [(NOISE, runs.coin(1 / 10), len(loader))]
-
-
 def test_a_poisson_loader_of_the_users_own_is_accounted_at_its_own_rate():
     from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 
@@ -84,40 +77,154 @@ def test_a_poisson_loader_of_the_users_own_is_accounted_at_its_own_rate():
     assert engine.get_epsilon(DELTA) == ac.get_epsilon(runs.coin(0.3), NOISE, 20, DELTA)
 
 
-@pytest.mark.parametrize("options", [{"clipping": "per_layer"}, {"grad_sample_mode": "ghost"}])
-def test_other_ways_to_clip_are_counted_alike(options):
+# The noise that meets a target.
+
+
+def test_target_epsilon_goes_through_our_calibration():
     data = toy()
-    limits = [1.0] * 4 if "clipping" in options else 1.0
-    engine, model, optimizer, *rest = private(data, max_grad_norm=limits, **options)
-    criterion = rest[0] if len(rest) == 2 else torch.nn.functional.cross_entropy
-    for x, y in rest[-1]:
-        optimizer.zero_grad()
-        criterion(model(x), y).backward()
-        optimizer.step()
-    assert engine.accountant.history == [
-        (NOISE, runs.coin(runs.BATCH / runs.RECORDS), len(rest[-1]))
-    ]
+    engine, model, optimizer, loader = private(data, epsilon=2.0, epochs=3)
+    rate = coin(BATCH / RECORDS)
+    steps = int(3 / (BATCH / RECORDS))
+    assert optimizer.noise_multiplier == ac.calibrate_sigma(2.0, DELTA, rate, steps)
+    for _ in range(3):
+        train(model, optimizer, loader)
+    # Opacus' loader is a step shorter than 1 / rate, and its hook would say 1/92.
+    assert engine.accountant.history == [(optimizer.noise_multiplier, rate, 3 * 92)]
+    assert engine.get_epsilon(DELTA) <= 2.0
 
 
-def test_a_noise_schedule_is_recorded_step_by_step():
-    from opacus.schedulers import ExponentialNoise
+@pytest.mark.parametrize("name", ["rdp", "prv"])
+def test_other_accountants_calibrate_as_before(name):
+    _, _, optimizer, _ = private(
+        toy(), engine=opacus.PrivacyEngine(accountant=name), epsilon=2.0, epochs=1
+    )
+    original = opacus.accountants.utils.get_noise_multiplier.__wrapped__
+    wanted = original(
+        target_epsilon=2.0, target_delta=DELTA, sample_rate=BATCH / RECORDS, epochs=1,
+        accountant=name,
+    )  # fmt: skip
+    assert optimizer.noise_multiplier == wanted
 
+
+def test_calibration_without_an_engine():
+    find = opacus.accountants.utils.get_noise_multiplier
+    known = {"target_epsilon": 1.0, "target_delta": DELTA, "sample_rate": 0.3}
+    found = find(accountant="exact", epsilon_tolerance=0.1, steps=40, **known)
+    assert found == ac.calibrate_sigma(1.0, DELTA, coin(0.3), 40)
+    # Ten epochs are int(10 / 0.3) steps to opacus, and three batches each to its loader.
+    assert find(accountant="exact", epochs=10, **known) == ac.calibrate_sigma(
+        1.0, DELTA, coin(0.3), 33
+    )
+    with pytest.raises(ValueError, match="either steps or epochs"):
+        find(accountant="exact", epochs=1, steps=1, **known)
+
+
+# What is refused before anything is released.
+
+
+def test_batches_that_are_no_poisson_samples_are_refused():
+    data = toy()
+    model = network(data)
+    with pytest.raises(ac.UnsupportedError, match="needs Poisson batches"):
+        opacus.PrivacyEngine(accountant="exact").make_private(
+            module=model,
+            optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+            data_loader=torch.utils.data.DataLoader(data, batch_size=10, shuffle=True),
+            noise_multiplier=1.0,
+            max_grad_norm=1.0,
+            poisson_sampling=False,
+        )
+    # Before anything was wrapped.
+    assert not any(hasattr(p, "grad_sample") for p in model.parameters())
+    with pytest.raises(ac.UnsupportedError, match="needs Poisson batches"):
+        private(data, epsilon=1.0, epochs=1, poisson_sampling=False)
+    # Opacus' own accountants still take it.
+    private(data, engine=opacus.PrivacyEngine(accountant="rdp"), poisson_sampling=False)
+
+
+def test_adaptive_clipping_is_refused():
+    bounds = {"max_clipbound": 10.0, "min_clipbound": 0.1, "unclipped_num_std": 5.0}
+    with pytest.raises(ac.UnsupportedError, match="adaptive clipping"):
+        private(
+            toy(), clipping="adaptive", target_unclipped_quantile=0.5, clipbound_learning_rate=0.2,
+            **bounds,
+        )  # fmt: skip
+    utils = pytest.importorskip("opacus.utils.adaptive_clipping.adaptive_clipping_utils")
+    with pytest.raises(ac.UnsupportedError, match="adaptive clipping"):
+        private(toy(), engine=utils.PrivacyEngineAdaptiveClipping(accountant="exact"))
+
+
+def test_random_records_for_empty_batches_are_refused():
+    data = toy(20)
+    refused(ac.UnsupportedError, "rand_on_empty", private, data, rand_on_empty=True)
+    with pytest.raises(ac.UnsupportedError, match="rand_on_empty"):
+        private(data, epsilon=1.0, epochs=1, rand_on_empty=True)
+    own = opacus.data_loader.DPDataLoader(data, sample_rate=0.1, rand_on_empty=True)
+    refused(ac.UnsupportedError, "rand_on_empty", private, data, loader=own, poisson_sampling=False)
+    private(data, rand_on_empty=False)
+    # Opacus' own accountants still take it.
+    private(data, engine=opacus.PrivacyEngine(accountant="rdp"), rand_on_empty=True)
+
+
+def test_several_poisson_batches_in_one_step_are_refused():
     engine, model, optimizer, loader = private(toy())
-    schedule = ExponentialNoise(optimizer, gamma=0.9)
-    noises = []
-    for x, y in loader:
-        optimizer.zero_grad()
+    model.allow_grad_accumulation()
+    batches = iter(loader)
+    for _ in range(2):
+        x, y = next(batches)
         torch.nn.functional.cross_entropy(model(x), y).backward()
-        optimizer.step()
-        noises.append(optimizer.noise_multiplier)
-        schedule.step()
-        if len(noises) == 3:
-            break
-    assert engine.accountant.history == [
-        (noise, runs.coin(runs.BATCH / runs.RECORDS), 1) for noise in noises
-    ]
-    parts = [
-        (ac.PoissonSampled(ac.Gaussian(noise), runs.coin(runs.BATCH / runs.RECORDS)), 1)
-        for noise in noises
-    ]
-    assert engine.get_epsilon(DELTA) == ac.Composition(parts).epsilon(DELTA)
+    before = [p.detach().clone() for p in model.parameters()]
+    refused(ac.UnsupportedError, "one Poisson batch", optimizer.step)
+    assert len(engine.accountant) == 0
+    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+
+
+# Which optimisers are watched.
+
+
+def test_two_optimizers_do_not_share_a_batch():
+    first = make(records(100, True))
+    second = make(first.data, data_loader=first.loader, poisson_sampling=False)
+    x, y = next(iter(first.loader))
+    first.step(x, y)
+    refused(ac.UnsupportedError, "a Poisson batch of its own", second.step, x, y)
+    second.step(*next(iter(first.loader)))
+    assert len(first.engine.accountant) == len(second.engine.accountant) == 1
+
+
+def test_an_optimizer_can_be_made_private_again_and_by_others():
+    made = make(records(100, True))
+    options = {"module": made.model, "data_loader": made.plain}
+    for name, steps in (("exact", 5), ("rdp", 1)):
+        engine = opacus.PrivacyEngine(accountant=name)
+        model, optimizer, loader = engine.make_private(
+            optimizer=made.optimizer, noise_multiplier=4.0, max_grad_norm=1.0, **options
+        )
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x), y).backward()
+            optimizer.step()
+        # Opacus' own count rows.
+        assert len(engine.accountant) == steps
+    assert made.inner.updates == 10
+
+
+def test_optimizers_that_are_not_watched_are_refused():
+    made = make(records(100, True))
+    bare = opacus.optimizers.DPOptimizer(
+        made.inner, noise_multiplier=1.0, max_grad_norm=1.0, expected_batch_size=20
+    )
+    with pytest.raises(ac.UnsupportedError, match="make_private did not return"):
+        adapter.ExactAccountant().get_optimizer_hook_fn(sample_rate=0.1)(bare)
+    refused(ac.UnsupportedError, "make_private returned", adapter.discard_unfinished, bare)
+
+
+def test_a_part_left_out_is_noticed_among_parts_of_one_size():
+    # A rate of one: every batch is cut into four parts of 25, and sizes tell nothing.
+    made = make(records(100, True), batch_size=100)
+    with made.parts(25) as parts:
+        batches = iter(parts)
+        next(batches)
+        x, y = next(batches)
+        refused(ac.UnsupportedError, "a batch was left out", made.step, x, y)
+    assert len(made.engine.accountant) == made.inner.updates == 0

@@ -153,25 +153,3 @@ def test_coins_and_noise_of_one_seed_are_refused():
         private(data, loader=loader, noise_generator=torch.Generator().manual_seed(4))
     private(data, loader=loader, noise_generator=torch.Generator().manual_seed(5))
     private(data, loader=loader, noise_generator=loader.generator)  # one stream, no number twice
-
-
-@pytest.mark.parametrize("physical", [None, 1024, 256])
-def test_physical_batches_of_256_are_one_batch_of_1024(physical):
-    data = toy(4096)
-    torch.manual_seed(12)
-    engine, model, optimizer, loader = private(data, batch_size=1024)
-    if physical is None:
-        for x, y in loader:
-            step(model, optimizer, x, y)
-    else:
-        passes = 0
-        with runs.parts(loader, optimizer, physical) as cut:
-            for x, y in cut:
-                passes += 1
-                step(model, optimizer, x, y)
-        assert passes >= 4 * (4 if physical == 256 else 1)
-    assert engine.accountant.history == [(NOISE, 0.25, 4)]
-    ledger = ac.Accountant()
-    ledger.step(noise_multiplier=NOISE, sampling_probability=0.25, count=4)
-    assert engine.accountant.ledger.to_json() == ledger.to_json()
-    assert runs.adapter.coin_probability(0.25) == 0.25

@@ -6,6 +6,7 @@ import accountant as ac
 
 pipeline_dp = pytest.importorskip("pipeline_dp", reason="PipelineDP is not installed")
 from accountant.adapters.pipeline_dp import ExactBudgetAccountant  # noqa: E402
+from support.refusals import refused  # noqa: E402
 
 Types = pipeline_dp.aggregate_params.MechanismType
 Selection = pipeline_dp.PartitionSelectionStrategy
@@ -103,8 +104,7 @@ def test_laplace_counts_run():
     ],
 )
 def test_what_is_granted_otherwise_is_refused(kind, named):
-    with pytest.raises(ac.UnsupportedError):
-        ExactBudgetAccountant(1.0, 1e-6).request_budget(kind, **named)
+    refused(ac.UnsupportedError, "", ExactBudgetAccountant(1.0, 1e-6).request_budget, kind, **named)
 
 
 def test_the_default_selection_is_refused_before_anything_runs():
@@ -120,13 +120,9 @@ def test_a_budget_that_refuses_leaves_the_pipeline_without_noise():
     ledger = ac.Accountant(budget=ac.Budget(0.5, 1e-6, filter="non-adaptive"))
     budget = ExactBudgetAccountant(1.0, 1e-6, ledger=ledger)
     spec = budget.request_budget(Types.GAUSSIAN)
-    with pytest.raises(ac.BudgetExceeded):
-        budget.compute_budgets()
+    refused(ac.BudgetExceeded, "", budget.compute_budgets)
     with pytest.raises(AssertionError):
         _ = spec.noise_standard_deviation
-    with pytest.raises(ac.UnsupportedError, match="computed"):
-        budget.request_budget(Types.GAUSSIAN)
-    with pytest.raises(ac.DomainError, match="total_delta"):
-        ExactBudgetAccountant(1.0, 0.0)
-    with pytest.raises(ac.ArgumentTypeError, match="requested"):
-        ExactBudgetAccountant(1.0, 1e-6).compute_budgets()
+    refused(ac.UnsupportedError, "computed", budget.request_budget, Types.GAUSSIAN)
+    refused(ac.DomainError, "total_delta", ExactBudgetAccountant, 1.0, 0.0)
+    refused(ac.ArgumentTypeError, "requested", ExactBudgetAccountant(1.0, 1e-6).compute_budgets)

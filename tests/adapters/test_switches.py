@@ -24,7 +24,7 @@ def exact():
 
 
 def callback():
-    from accountant.adapters._observer import step_of
+    from accountant.adapters.torch_batches import step_of
     from accountant.sampling import PoissonSampler
 
     sampler = PoissonSampler(dataset_size=10_000, sampling_probability=RATE, steps=STEPS)

@@ -5,8 +5,18 @@ import pytest
 
 import accountant as ac
 from accountant import matrix, sampling
-from accountant.adapters.torch_batches import BatchSampler
+from accountant.adapters.torch_batches import (
+    BATCHES_MARK,
+    NOISE_MARK,
+    BatchSampler,
+    Run,
+    average,
+    mark,
+    step_of,
+)
 from accountant.ledger import Accountant, Budget
+from accountant.noise import SecureGenerator
+from support.refusals import refused
 
 REPLACE = ac.NeighbouringRelation.REPLACE_ONE
 SAMPLERS = [
@@ -24,7 +34,6 @@ SAMPLERS = [
     sampling.CyclicBatches(dataset_size=60, batch_size=15, epochs=2),
     sampling.FullBatch(dataset_size=60, steps=8),
 ]
-MARK = "not private: seeded, so the batches can be recomputed"
 NAMES = [sampler.name for sampler in SAMPLERS]
 
 
@@ -52,26 +61,19 @@ def test_a_run_that_the_budget_does_not_allow_draws_nothing():
     sampler = SAMPLERS[0]
     ledger = Accountant(Budget(sampler.epsilon(2.0, 1e-5) * 1.01, 1e-5))
     batches = BatchSampler(sampler, ledger=ledger, noise_multiplier=0.3)
-    with pytest.raises(ac.BudgetExceeded):
-        next(iter(batches))
+    refused(ac.BudgetExceeded, "", next, iter(batches))
     assert not ledger.counts
 
 
 @pytest.mark.long
 def test_batches_that_can_be_drawn_again_are_marked():
-    for seed, said in ((None, "run"), (3, f"{MARK}; run"), (np.random.default_rng(3), None)):
+    for seed in (None, 3, np.random.default_rng(3)):
         ledger = Accountant()
         batches = BatchSampler(SAMPLERS[0], seed, ledger=ledger, noise_multiplier=2.0, label="run")
         list(batches)
-        assert ledger.history[0].label == (said or f"{MARK}; run")
-        assert (MARK in ac.report.statement(ledger, 1e-5).markdown()) == (seed is not None)
-        assert batches.begin().why_not_private == (MARK if seed is not None else "")
-
-
-def test_without_a_ledger_nothing_is_charged():
-    batches = BatchSampler(SAMPLERS[0], seed=1)
-    assert list(batches) == list(BatchSampler(SAMPLERS[0], seed=1))
-    assert batches.ledger is None
+        assert ledger.history[0].label == ("run" if seed is None else f"{BATCHES_MARK}; run")
+        assert (BATCHES_MARK in ac.report.statement(ledger, 1e-5).markdown()) == (seed is not None)
+        assert batches.begin().why_not_private == (BATCHES_MARK if seed is not None else "")
 
 
 @pytest.mark.parametrize(
@@ -84,10 +86,8 @@ def test_without_a_ledger_nothing_is_charged():
     ],
 )
 def test_what_is_refused(given, match):
-    with pytest.raises(ac.AccountantError, match=match):
-        BatchSampler(SAMPLERS[0], **given)
-    with pytest.raises(ac.ArgumentTypeError, match="sampler must be"):
-        BatchSampler([[0, 1]])
+    refused(ac.AccountantError, match, BatchSampler, SAMPLERS[0], **given)
+    refused(ac.ArgumentTypeError, "sampler must be", BatchSampler, [[0, 1]])
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -107,21 +107,46 @@ def test_workers_do_not_make_a_pass_another_run(workers):
         assert ledger.epsilon(1e-5) == (passes * sampler.mechanism(2.0)).epsilon(1e-5)
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS, ids=NAMES)
-def test_a_data_loader_gets_these_batches(sampler):
-    torch = pytest.importorskip("torch")
-    ledger = Accountant()
-    batches = BatchSampler(sampler, 5, ledger=ledger, noise_multiplier=1.0)
+ALLOCATION = sampling.RandomAllocation(dataset_size=20, steps_per_epoch=5)
+POISSON = sampling.PoissonSampler(dataset_size=20, sampling_probability=0.3, steps=12)
 
-    def collate(rows):
-        return torch.stack(rows) if rows else torch.empty(0, 1)
 
-    data = torch.utils.data.TensorDataset(torch.arange(60.0).reshape(60, 1))
-    loader = torch.utils.data.DataLoader(
-        data, batch_sampler=batches, collate_fn=lambda rows: collate([row for (row,) in rows])
-    )
-    seen = [batch[:, 0].int().tolist() for batch in loader]
-    assert seen == [batch.tolist() for batch in sampler.batches(5)]
-    expected = Accountant()
-    expected.compose(sampler.mechanism(1.0))
-    assert ledger.counts == expected.counts
+def test_batches_are_spent_once_and_in_their_order():
+    run = Run(POISSON)
+    for number in (1, None, -1):
+        refused(ac.UnsupportedError, "left out, used twice", run.spend, number)
+    run.spend(0)
+    for number in (0, 2, None):
+        refused(ac.UnsupportedError, "left out, used twice", run.spend, number)
+    run.spend(1)
+    assert run.spent == 2
+
+
+def test_a_run_is_charged_whole_and_its_noise_may_not_fall():
+    run, ledger = Run(ALLOCATION), ac.Accountant()
+    assert not run.goes_on
+    run.charge(ledger, 1.3)
+    assert run.goes_on
+    for noise in (1.3, 2.0):
+        run.charge(ledger, noise)
+    assert ledger.epsilon(1e-5) == ALLOCATION.epsilon(1.3, 1e-5)
+    refused(ac.UnsupportedError, "must not fall", run.charge, ledger, 1.2999)
+    assert len(ledger) == len(ledger.history) == 1
+    poor = Run(ALLOCATION)
+    refused(ac.BudgetExceeded, "", poor.charge, ac.Accountant(ac.Budget(0.01, 1e-5)), 1.3)
+    assert not poor.goes_on
+
+
+def test_a_run_that_can_be_drawn_again_says_so():
+    ledger = ac.Accountant()
+    run = Run(ALLOCATION, seeded=True)
+    run.charge(ledger, 1.3, mark(SecureGenerator(1).why_not_private, run.why_not_private))
+    assert ledger.history[0].label == f"{NOISE_MARK}; {BATCHES_MARK}"
+    assert Run(ALLOCATION).why_not_private == mark("", "") == ""
+    assert mark(NOISE_MARK, NOISE_MARK, "", label="mine") == f"{NOISE_MARK}; mine"
+
+
+def test_steps_that_stand_alone_and_their_average():
+    assert step_of(ALLOCATION, 1.3) is None
+    assert (12 * step_of(POISSON, 1.3)).epsilon(1e-5) == POISSON.epsilon(1.3, 1e-5)
+    assert (average(POISSON), average(ALLOCATION)) == (6.0, 4.0)

@@ -15,6 +15,7 @@ import accountant as ac
 from accountant.sampling import WithReplacementSampled
 from dp_verifier import Refused, check
 from support.certificate_sweep import judged, random_run
+from support.refusals import refused
 
 SWEEP = int(os.environ.get("CERTIFICATE_RUNS", "100"))
 
@@ -119,8 +120,7 @@ def test_a_smaller_epsilon_is_refused(name):
     lower = float(run.epsilon_bounds(delta).lower)
     for epsilon in (math.nextafter(lower * (1 - 1e-8), 0.0), 0.9 * lower, 0.0):
         document["claim"]["epsilon"] = epsilon
-        with pytest.raises(Refused):
-            check(json.dumps(document))
+        refused(Refused, "", check, json.dumps(document))
 
 
 def test_a_larger_claim_says_so():
@@ -140,8 +140,7 @@ def test_a_smaller_delta_is_refused(name):
     less = delta * (1 - 1e-6)
     if float(run.delta_bounds(document["claim"]["epsilon"]).lower) > less:
         document["claim"]["delta"] = less
-        with pytest.raises(Refused):
-            check(json.dumps(document))
+        refused(Refused, "", check, json.dumps(document))
 
 
 def test_a_ledger_has_one_certificate():
@@ -156,13 +155,10 @@ def test_a_ledger_has_one_certificate():
 
 
 def test_what_cannot_be_certified_says_so():
-    with pytest.raises(ac.UnsupportedError, match="Gaussian"):
-        ac.certificate(ac.ExponentialMechanism(1.0), 1e-6)
-    with pytest.raises(ac.DomainError, match="empty"):
-        ac.certificate(ac.Accountant(), 1e-6)
+    refused(ac.UnsupportedError, "Gaussian", ac.certificate, ac.ExponentialMechanism(1.0), 1e-6)
+    refused(ac.DomainError, "empty", ac.certificate, ac.Accountant(), 1e-6)
     for delta in (0.0, 1.0):
-        with pytest.raises(ac.DomainError, match="delta"):
-            ac.certificate(ac.Gaussian(1.0), delta)
+        refused(ac.DomainError, "delta", ac.certificate, ac.Gaussian(1.0), delta)
 
 
 @pytest.mark.long(keep=8)

@@ -19,7 +19,6 @@ NEEDS = {
     "accountant.adapters._opacus_ghost": "opacus",
     "accountant.adapters._opacus_steps": "opacus",
     "accountant.adapters._torch_observer": "torch",
-    "accountant.adapters._torch_training": "torch",
     "accountant.adapters.dp_events": "dp_accounting",
     "accountant.adapters.flower": "flwr",
     "accountant.adapters.flower_accountant": "flwr",

@@ -12,7 +12,8 @@ from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 pytest.importorskip("matplotlib")
 
 from accountant import plots
-from accountant.plots.pictures import COLOURS
+from accountant.plots import COLOURS
+from support.refusals import refused
 
 RUN = 1000 * ac.PoissonSampled(ac.Gaussian(1.1), 0.01)
 DELTAS = [1e-3, 1e-5, 1e-7]
@@ -186,22 +187,14 @@ def test_into_axes_of_ones_own():
 
 
 def test_refusals(tmp_path):
-    with pytest.raises(DomainError):
-        plots.profile()
-    with pytest.raises(DomainError):
-        plots.profile(RUN, deltas=[0.0])
-    with pytest.raises(DomainError):
-        plots.profile(RUN, labels=["a", "b"])
-    with pytest.raises(DomainError):
-        plots.epsilon_over_steps(ac.Accountant(), 1e-5)
-    with pytest.raises(DomainError):
-        plots.epsilon_over_steps(ledger(), 1e-5, methods=["magic"])
-    with pytest.raises(DomainError):
-        plots.tradeoff(RUN, points=1)
-    with pytest.raises(ArgumentTypeError):
-        plots.tradeoff(RUN, points=5.0)
-    with pytest.raises(DomainError):
-        plots.calibration_map([], 1e-5, 10)
+    refused(DomainError, "", plots.profile)
+    refused(DomainError, "", plots.profile, RUN, deltas=[0.0])
+    refused(DomainError, "", plots.profile, RUN, labels=["a", "b"])
+    refused(DomainError, "", plots.epsilon_over_steps, ac.Accountant(), 1e-5)
+    refused(DomainError, "", plots.epsilon_over_steps, ledger(), 1e-5, methods=["magic"])
+    refused(DomainError, "", plots.tradeoff, RUN, points=1)
+    refused(ArgumentTypeError, "", plots.tradeoff, RUN, points=5.0)
+    refused(DomainError, "", plots.calibration_map, [], 1e-5, 10)
     with pytest.raises(UnsupportedError, match="not supported"):
         plots.save(plots.tradeoff(RUN, points=2), tmp_path / "x.bogus")
 
@@ -221,5 +214,4 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     for name in [name for name in sys.modules if name.startswith("matplotlib")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(UnsupportedError, match=r"dp-accountant\[plot\]"):
-        plots.profile(RUN, deltas=DELTAS)
+    refused(UnsupportedError, r"dp-accountant\[plot\]", plots.profile, RUN, deltas=DELTAS)

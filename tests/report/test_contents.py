@@ -9,7 +9,8 @@ from html.parser import HTMLParser
 import pytest
 
 import accountant as ac
-from accountant.report import contents, statement
+from accountant.errors import ArgumentTypeError, DomainError
+from accountant.report import Deployment, contents, statement
 
 
 def of(*releases):
@@ -137,3 +138,20 @@ def test_one_that_is_too_long_or_fails_leaves_the_page(monkeypatch):
 
     monkeypatch.setattr(contents, "certificate", fails)
     assert statement(LEDGERS["pure"]).certificate.reason == "out of range\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "says"),
+    [
+        ({"records": 0}, DomainError, "records"),
+        ({"user_records": 2_000_000}, DomainError, "user_records"),
+        ({"model": "trusted"}, DomainError, "model"),
+        ({"title": 3}, ArgumentTypeError, "title"),
+        ({"documentation": "javascript:alert(1)"}, DomainError, "https://"),
+        ({"registry": 3}, ArgumentTypeError, "registry"),
+        ({"colour": "blue"}, DomainError, "'colour'"),
+    ],
+)
+def test_bad_values_are_named(values, error, says):
+    with pytest.raises(error, match=says):
+        Deployment.of(values)

@@ -2,13 +2,10 @@
 
 import json
 import math
-from fractions import Fraction
 
 import pytest
 
 import accountant as ac
-from accountant.analyses.smoothed_line import SmoothedLine
-from accountant.analyses.solvers import Grid
 from accountant.composition import composed
 from accountant.report import spending, statement
 
@@ -53,30 +50,16 @@ def test_every_family_is_rounded_to_its_side(kind, costly):
         assert costs[0] >= costs[1] if costly else costs[0] <= costs[1]
 
 
-def test_plain_gaussian_noise_is_one_release():
-    counts = [
-        (ac.Gaussian(s * 10.0**e), n) for e in (-3, 0, 9) for s, n in ((1.1, 1), (7.0, 10**9))
-    ]
-    exact = sum(Fraction(n) / Fraction(m.noise_multiplier) ** 2 for m, n in counts)
-    for costly in (True, False):
-        ((one, number), rest) = spending.joined([*counts, (ac.Laplace(3.0), 4)], costly)
-        assert (number, rest) == (1, (ac.Laplace(3.0), 4))
-        squares = 1 / Fraction(one.noise_multiplier) ** 2
-        assert squares >= exact if costly else squares <= exact
-        assert abs(squares / exact - 1) < 1e-15
-    assert spending.joined(counts[:1], True) == counts[:1]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_bracket_of_rounded_releases_holds_the_exact_one(kind):
     counts = tuple((kind(k), 1) for k in range(40))
     exact = composed(counts).epsilon_bounds(1e-5)
-    for joined in (True, False):
-        found = spending.Spending(counts, 8, joined).epsilon_bounds(1e-5)
+    for kept in (True, False):
+        found = spending.Spending(counts, 8, kept).epsilon_bounds(1e-5)
         assert found.lower <= exact.upper
         assert exact.lower <= found.upper
         if kind is KINDS[0]:
-            assert found.upper <= (1.0 + 1e-6 if joined else 1.1) * exact.upper
+            assert found.upper <= (1.0 + 1e-6 if kept else 1.1) * exact.upper
 
 
 @pytest.mark.parametrize("kind", KINDS[:2])
@@ -89,35 +72,6 @@ def test_ten_thousand_different_releases_are_all_stated(kind):
     assert len(json.loads(made.json())["statement"]["releases"]) == 10_000
     assert made.omitted_releases == 10_000 - len(made.listed_releases)
     assert "9,950 further kinds" in made.html()
-
-
-def test_many_kinds_of_noise_are_stated_by_lines(monkeypatch):
-    asked = {Grid: 0, SmoothedLine: 0}
-
-    def count(kind, name):
-        answer = getattr(kind, name)
-
-        def counted(self, *args):
-            asked[kind] += 1
-            return answer(self, *args)
-
-        monkeypatch.setattr(kind, name, counted)
-
-    count(Grid, "_ask")
-    count(SmoothedLine, "_tried")
-    kinds = (
-        lambda k: ac.Gaussian(500.0 + k),
-        lambda k: ac.Laplace(5000.0 + k),
-        lambda k: ac.PoissonSampled(ac.Gaussian(1.0 + k / 4e4), 1e-4),
-        lambda k: ac.PureDP(1e-4 + k * 1e-9),
-    )
-    ledger = ac.Accountant()
-    for k in range(400):
-        ledger.compose(kinds[k % 4](k))
-    assert statement(ledger, certificate=False).rounded
-    # Only where a line leaves a bracket wide.
-    assert asked[SmoothedLine] > 60
-    assert asked[Grid] <= 0.3 * asked[SmoothedLine], asked
 
 
 def test_a_pure_budget_that_is_spent_is_stated_as_the_decimal_that_it_is():

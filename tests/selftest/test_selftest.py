@@ -3,6 +3,7 @@
 import json
 from decimal import Decimal
 
+import mpmath
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -13,7 +14,6 @@ from accountant.analyses import mixed
 from accountant.cli import main
 from accountant.ledger import Accountant
 from accountant.mechanisms import Gaussian, Laplace
-from accountant.selftest import numerics
 from support import oracle_checks
 
 
@@ -69,7 +69,7 @@ BREAKAGES = {
     "Rényi divergences": (CORE, "renyi_bounds", smaller(CORE.renyi_bounds)),
     "Gaussian noise, closed form": (Gaussian, "delta_bounds", smaller(Gaussian.delta_bounds)),
     "different Gaussians, on a contour": (mixed, "delta_bounds", smaller(mixed.delta_bounds)),
-    "other mechanisms, on a grid": (numerics, "Laplace", lambda b: Laplace(b * 1.001)),
+    "other mechanisms, on a grid": (selftest, "Laplace", lambda b: Laplace(b * 1.001)),
     "the noise generator's cipher": (training, "chacha20", lambda key, counter, out: None),
     "ledger files and locks": (Accountant, "__len__", lambda self: 0),
 }
@@ -120,14 +120,77 @@ def test_the_stored_rows_are_the_oracles():
         low, high = map(Decimal, enclosing_decimals(value))
         return low <= Decimal(row["upper"]) and Decimal(row["lower"]) <= high
 
-    for row in numerics.rows("gaussian"):
+    for row in selftest.rows("gaussian"):
         assert agrees(row, gaussian(ball(1.0) / ball(row["sigma"]), row["epsilon"]))
-    for row in numerics.rows("laplace"):
+    for row in selftest.rows("laplace"):
         assert agrees(row, laplace(row["scale"], row["count"], row["epsilon"]))
-    for row in numerics.rows("response"):
+    for row in selftest.rows("response"):
         assert agrees(row, randomized_response(row["pure"], row["count"], row["epsilon"]))
     for name, kind in (("psg_profile", "profile"), ("psg_renyi", "renyi")):
         with (oracle_checks.DATA / f"{name}.jsonl").open() as lines:
             known = {(r["lower"], r["upper"], r["q"]) for r in map(json.loads, lines)}
-        for row in numerics.rows(kind):
+        for row in selftest.rows(kind):
             assert (row["lower"], row["upper"], row["q"]) in known
+
+
+def exact(name, values):
+    """What mpmath says, which had no part in the stored truths."""
+    if name == "ndtr":
+        return mpmath.ncdf(values[0])
+    if name == "pow":
+        return mpmath.power(*values)
+    return getattr(mpmath, name)(*values)
+
+
+def test_the_stored_truths():
+    """Every tenth of them, to the digits stored."""
+    for name, truths in selftest._elementary().items():
+        rows = list(zip(*truths.arguments, truths.nearest, truths.rest, strict=True))
+        assert len(rows) >= 60
+        for *values, nearest, rest in rows[::10]:
+            with mpmath.workdps(60):
+                truth = exact(name, [mpmath.mpf(float(x)) for x in values])
+                stored = mpmath.mpf(float(nearest))
+                found = (truth - stored) / (abs(stored) * mpmath.mpf(2) ** -53)
+                assert abs(found - float(rest)) <= 6e-5, (name, values)
+
+
+@pytest.mark.parametrize("name", tools.LIBM)
+def test_a_failure_says_which_function(name, monkeypatch):
+    """One function that errs by 10 units more than it may, at one argument."""
+    true = tools.libm
+
+    def broken(which, *arguments):
+        values = true(which, *arguments)
+        if which == name:
+            values[7] *= 1.0 + 30.0 * 2.0**-53
+        return values
+
+    monkeypatch.setattr(tools, "libm", broken)
+    found = faults("the C library's functions")
+    assert len(found) == 1
+    assert found[0].startswith(f"the C library's {name} errs by ")
+    assert selftest._elementary()[name].arguments[0][7].hex() in found[0]
+
+
+def test_an_answer_that_is_no_number_is_a_fault(monkeypatch):
+    monkeypatch.setattr(tools, "vmath", lambda name, x: np.full_like(x, np.nan))
+    assert len(faults("the core's own functions")) == len(list(selftest.own()))
+
+
+def test_the_worst_that_is_known_is_among_the_arguments():
+    """Where an erfc in use errs by 7 units, which a budget of 5 would refuse."""
+    assert selftest._elementary()["erfc"].rest.size > 300
+    worst = float.fromhex("0x1.3fafa066d0f45p+0")
+    assert worst in selftest._elementary()["erfc"].arguments[0]
+
+
+def test_values_of_two_arguments():
+    x, y = np.array([1.0, -2.0]), np.array([3.0, 0.5])
+    assert tools.libm("atan2", x, y).tolist() == np.arctan2(x, y).tolist()
+    assert tools.libm("exp", x).tolist() == pytest.approx(np.exp(x).tolist(), rel=1e-15)
+    assert tools.libm("log", np.empty(0)).size == 0
+    with pytest.raises(ValueError, match="do not fit"):
+        tools.libm("pow", x, y[:1])
+    with pytest.raises(KeyError):
+        tools.vmath("tan", x)

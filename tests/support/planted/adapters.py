@@ -58,7 +58,7 @@ def torch_norm_as_computed(original, self, *given, **named):
     self._excess = 1.0
 
 
-@bug("_observer:Run.to_charge", "test_a_run_is_charged_whole_and_its_noise_may_not_fall")
+@bug("torch_batches:Run.to_charge", "test_a_run_is_charged_whole_and_its_noise_may_not_fall")
 def torch_noise_may_fall(original, self, noise):
     """the noise of a run that is charged as a whole may fall"""
     return original(self, noise) if self._noise is None else None
@@ -74,13 +74,13 @@ def torch_second_pass_free(original, self):
 
 
 @bug(
-    "_torch_training:Training.resume",
+    "torch_steps:Training._resume",
     "adapters/test_transformers.py::test_a_resumed_run_goes_on_with_its_ledger",
     "transformers",
 )
 def torch_resume_forgets(original, self, saved):
     """a checkpoint replaces a ledger that holds more"""
-    self.ledger = import_module("accountant").Accountant.from_json(saved)
+    self._ledger = import_module("accountant").Accountant.from_json(saved)
 
 
 @bug(
@@ -140,7 +140,7 @@ def kept_unseen(original, *given):
     return
 
 
-@bug("_observer:Run.spend", "test_batches_are_spent_once_and_in_their_order")
+@bug("torch_batches:Run.spend", "test_batches_are_spent_once_and_in_their_order")
 def batches_spent_again(original, *given):
     """a batch may be used again"""
     return
