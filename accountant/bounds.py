@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ __all__ = ["Bounds"]
 Ends: TypeAlias = "float | NDArray[np.float64]"
 
 
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class Bounds:
     """The bracket ``lower <= truth <= upper``: frozen, ordered, never NaN.
 
@@ -36,11 +38,8 @@ class Bounds:
     >>> lower, upper = bounds
     """
 
-    __slots__ = ("_lower", "_upper")
-    __match_args__ = ("lower", "upper")
-
-    _lower: Ends
-    _upper: Ends
+    lower: Ends
+    upper: Ends
 
     def __init__(self, lower: Ends, upper: Ends) -> None:
         low: Ends
@@ -57,26 +56,16 @@ class Bounds:
                 f"Bounds must have lower <= upper, in one shape and without NaN;"
                 f" got {lower!r} and {upper!r}"
             )
-        object.__setattr__(self, "_lower", low)
-        object.__setattr__(self, "_upper", high)
-
-    @property
-    def lower(self) -> Ends:
-        """The lower end, at most the truth: what some pair of data sets reaches, or 0."""
-        return self._lower
-
-    @property
-    def upper(self) -> Ends:
-        """The upper end, at least the truth."""
-        return self._upper
+        object.__setattr__(self, "lower", low)
+        object.__setattr__(self, "upper", high)
 
     @property
     def width(self) -> Ends:
         """``upper - lower``; zero where both ends are the same infinity."""
-        if isinstance(self._lower, float) and isinstance(self._upper, float):
-            return 0.0 if self._lower == self._upper else self._upper - self._lower
-        equal = np.equal(self._lower, self._upper)
-        return np.subtract(self._upper, self._lower, out=np.zeros(equal.shape), where=~equal)
+        if isinstance(self.lower, float) and isinstance(self.upper, float):
+            return 0.0 if self.lower == self.upper else self.upper - self.lower
+        equal = np.equal(self.lower, self.upper)
+        return np.subtract(self.upper, self.lower, out=np.zeros(equal.shape), where=~equal)
 
     def intersection(self, other: Bounds | None) -> Bounds:
         """Return what both brackets of one number say; None says nothing.
@@ -85,26 +74,24 @@ class Bounds:
         """
         if other is None:
             return self
-        upper = np.minimum(self._upper, other._upper)
-        lower = np.minimum(np.maximum(self._lower, other._lower), upper)
+        upper = np.minimum(self.upper, other.upper)
+        lower = np.minimum(np.maximum(self.lower, other.lower), upper)
         if np.ndim(upper):
             return Bounds(lower, upper)
         return Bounds(float(lower), float(upper))
 
     def __iter__(self) -> Iterator[Ends]:
-        yield self._lower
-        yield self._upper
+        yield self.lower
+        yield self.upper
 
     def __contains__(self, value: object) -> bool:
         """Tell whether every element of ``value`` lies between its ends."""
-        return bool(np.all((self._lower <= value) & (value <= self._upper)))  # type: ignore[operator]
+        return bool(np.all((self.lower <= value) & (value <= self.upper)))  # type: ignore[operator]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Bounds):
             return NotImplemented
-        return np.array_equal(self._lower, other._lower) and np.array_equal(
-            self._upper, other._upper
-        )
+        return np.array_equal(self.lower, other.lower) and np.array_equal(self.upper, other.upper)
 
     def __hash__(self) -> int:
         # + 0.0 turns -0.0, which equals 0.0, into it.
@@ -112,16 +99,7 @@ class Bounds:
         return hash((ends[0].shape, *(end.tobytes() for end in ends)))
 
     def __repr__(self) -> str:
-        return f"Bounds({self._lower!r}, {self._upper!r})"
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"Bounds is frozen; cannot set {name!r}")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"Bounds is frozen; cannot delete {name!r}")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Bounds, (self._lower, self._upper)
+        return f"Bounds({self.lower!r}, {self.upper!r})"
 
 
 def _frozen(end: object) -> Ends:

@@ -13,20 +13,12 @@ from accountant.checks import MAX_COUNT
 from accountant.composition.problems import limited, problems_or_none, symmetrised_pairs
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.mechanisms.base import Counted, Mechanism
+from accountant.mechanisms.fields import mechanism_of
 from accountant.mechanisms.gaussian import GaussianPair, merged
 from accountant.mechanisms.stated_guarantees import OnePair
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.product import ProductPair
 from accountant.relations import NeighbouringRelation
-
-
-def must_be_mechanism(value: object) -> None:
-    """Raise if a value is not a mechanism."""
-    if not isinstance(value, Mechanism):
-        raise ArgumentTypeError(
-            f"only mechanisms compose, such as Gaussian(1.1) or n * PoissonSampled(...);"
-            f" got {value!r}"
-        )
 
 
 def same_relation(mechanisms: Iterable[Mechanism]) -> None:
@@ -225,5 +217,4 @@ def _checked(parts: object) -> Iterator[tuple[Mechanism, int]]:
             raise ArgumentTypeError(f"parts must be pairs (mechanism, count); got {part!r}")
         mechanism, count = part
         times = checks.integer("count", count, 0)
-        must_be_mechanism(mechanism)
-        yield mechanism, times
+        yield mechanism_of(mechanism, "parts"), times

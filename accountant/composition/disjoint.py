@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Self
 
 from accountant import checks
-from accountant.composition.composition import Composition, must_be_mechanism, same_relation
+from accountant.composition.composition import Composition, same_relation
 from accountant.composition.problems import problems_or_none
 from accountant.errors import DomainError, UnsupportedError
 from accountant.mechanisms.base import Counted, Mechanism
+from accountant.mechanisms.fields import mechanism_of
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.product import WorstPair, worst
 from accountant.relations import NeighbouringRelation
@@ -27,7 +28,7 @@ class _Branches(Mechanism):
         if not self.branches:
             raise DomainError("parallel needs at least one branch")
         for branch in self.branches:
-            must_be_mechanism(branch)
+            mechanism_of(branch, "branches")
         same_relation(self.branches)
         if self.relation is NeighbouringRelation.REPLACE_ONE:
             raise UnsupportedError(

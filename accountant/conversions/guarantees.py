@@ -18,11 +18,8 @@ from accountant.analyses import gdp
 from accountant.checks import Argument
 from accountant.environment import to_nearest
 from accountant.errors import DomainError, PrecisionError
-from accountant.search import DOUBLES, bisect, boundary
-
-# erf is trusted to 8 roundings and erfc to 16 (docs/theorems.md, Library functions).
-ERF, ERFC = 8.0 * U, 16.0 * U
-LOG_2_ROOT_PI = 1.265512123  # log(2√π), rounded down
+from accountant.pairs.base import mu_of_pure
+from accountant.search import DOUBLES, boundary
 
 
 @to_nearest
@@ -88,48 +85,7 @@ def pure_to_gdp(epsilon: object) -> float:
     >>> 1.23 < pure_to_gdp(1.0) < 1.24
     True
     """
-    e = checks.number(checks.FINITE_EPSILON, epsilon)
-    if e == 0.0:
-        return 0.0
-    if e < 1e-290:
-        # tanh(ε/2)/2 <= ε/4 <= Φ(0.63·ε) - 1/2, for the density is flat here and 0.63·φ(0) > 1/4.
-        return math.nextafter(1.26 * e, math.inf)
-    # Between neighbouring doubles, the larger of which is certain.
-    certain = _certainty(e)
-    largest = DOUBLES.rank(sys.float_info.max)
-    return DOUBLES.value(bisect(lambda rank: certain(DOUBLES.value(rank)), largest, 0))
-
-
-def _certainty(epsilon: float) -> Callable[[float], bool]:
-    """Return a function of μ: whether Φ(-μ/2) <= 1/(1 + e^ε) is certain."""
-    if epsilon > 600.0:
-        # erfc(x) <= e^(-x²)/(x√π), compared by logarithms.
-        least, root = (iv.log1p(iv.exp(-epsilon)) + epsilon).upper, iv.sqrt(8.0)
-
-        def by_logarithms(mu: float) -> bool:
-            x = iv.of(mu) / root
-            return bool((x * x + iv.log(x) + LOG_2_ROOT_PI).lower >= least)
-
-        return by_logarithms
-    tail = (2.0 / (iv.exp(epsilon) + 1.0)).down()
-    middle = (-iv.expm1(-epsilon) / (iv.exp(-epsilon) + 1.0)).up()
-    # The first resolves small ε: Φ(μ/2) - Φ(-μ/2) = erf(μ/√8) >= tanh(ε/2).
-    return lambda mu: _erf_lower(mu) >= middle or _erfc_upper(mu) <= tail
-
-
-def _erf_lower(mu: float) -> float:
-    """Bound erf(μ/√8) from below."""
-    return math.erf(_argument(mu)) * (1.0 - 2.0 * ERF)
-
-
-def _erfc_upper(mu: float) -> float:
-    """Bound erfc(μ/√8) from above."""
-    return math.erfc(_argument(mu)) * (1.0 + 2.0 * ERFC) + 1e-300
-
-
-def _argument(mu: float) -> float:
-    # Three roundings of 2**-53, and taken off four.
-    return mu / math.sqrt(8.0) * (1.0 - 2.0**-51)
+    return mu_of_pure(checks.number(checks.FINITE_EPSILON, epsilon))
 
 
 @to_nearest

@@ -15,7 +15,7 @@ from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.laplace import Laplace
 from accountant.mechanisms.stated_guarantees import RandomizedResponse
 from accountant.pairs.atoms import ResponsePair
-from accountant.pairs.base import DominatingPair
+from accountant.pairs.base import DominatingPair, gaussian_part
 from accountant.pairs.profile_pair import TwoSidedPair
 from accountant.relations import REPLACE_ONE, NeighbouringRelation
 from accountant.sampling.allocation_pair import AllocationPair
@@ -121,7 +121,7 @@ class _OneValueOtherwise(Mechanism):
         if not isinstance(one, Gaussian):
             return (DataPair(one, users),)
         # One report has another mean than all others, which one is random: an allocation.
-        noise = one.pairs()[0].most_noise
+        noise = gaussian_part(one.pairs()[0]).most_noise
         return (AllocationPair(noise, users, upper=False),)
 
 
@@ -164,11 +164,6 @@ class ShufflePair(TwoSidedPair):
     def mu(self) -> float:
         """That of one report: the others' only hide it."""
         return self.bounds.local.mu
-
-    @property
-    def rho(self) -> float:
-        """That of one report."""
-        return self.bounds.local.rho
 
 
 @lru_cache(maxsize=256)

@@ -112,10 +112,6 @@ class IntegerPair(AtomicPair):
         found = None if self._nothing else self.law.divergence(self.shift, order)
         return super().finite_rdp(order) if found is None else found
 
-    def rdp(self, order: float) -> float:
-        """Return the divergence, rounded up; infinite where all is told."""
-        return math.inf if self.infinite_mass else self.finite_rdp(order)
-
 
 @dataclass(frozen=True, repr=False)
 class DiscreteGaussian(IntegerNoise):

@@ -15,7 +15,6 @@ from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import (
     LEAST,
     U,
-    half_square,
     lift,
     ratio_down,
     ratio_up,
@@ -171,7 +170,7 @@ class GaussianPair(DominatingPair):
     @property
     def gaussian_part(self) -> GaussianPart:
         """The parameters."""
-        return GaussianPart(self.sampling_probability, self.noise_multiplier, self.add)
+        return GaussianPart(self.sampling_probability, self.noise_multiplier, self.add, self.exact)
 
     @property
     def support(self) -> tuple[float, float]:
@@ -205,11 +204,6 @@ class GaussianPair(DominatingPair):
     def variation(self) -> float:
         """q·(2Φ(1/2σ) - 1)."""
         return _variation(self.sampling_probability, self.noise_multiplier)
-
-    @property
-    def rho(self) -> float:
-        """1/2σ²: mixing with Q does not raise a Rényi divergence (Theorem M6)."""
-        return half_square(self.mu)
 
     @property
     def mu(self) -> float:
@@ -272,7 +266,9 @@ class GaussianPair(DominatingPair):
         q, sigma = self.sampling_probability, self.noise_multiplier
         lower, upper = core.delta_bounds(q, sigma, 1, epsilon, direction)
         if not self.exact:
-            lower = min(lower, core.delta_bounds(q, self.most_noise, 1, epsilon, direction)[0])
+            lower = min(
+                lower, core.delta_bounds(q, self.gaussian_part.most_noise, 1, epsilon, direction)[0]
+            )
         return Bounds(lower, upper)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from accountant import checks
 from accountant._basics.arrays import FloatArray
-from accountant._basics.rounding import U, half_square, lift, ratio_up, up
+from accountant._basics.rounding import U, lift, ratio_up, up
 from accountant.errors import DomainError, PrecisionError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import raise_unsupported, set_fields
@@ -232,18 +232,9 @@ class MixturePair(DominatingPair):
         return up(own + 2.0 * (self.stated_error or 0.0))
 
     @property
-    def rho(self) -> float:
-        """That of the largest shift (quasi-convexity, Theorem M6)."""
-        return half_square(self.mu)
-
-    @property
     def mu(self) -> float:
         """That of the largest shift: not telling how often only hides (Theorem S2)."""
         return self.farthest if self.remainder else ratio_up(self.shifts[-1], self.sigma)
-
-    def rdp(self, order: float) -> float:
-        """Return the divergence, rounded up; infinite when something was left out."""
-        return math.inf if self.infinite_mass else self.finite_rdp(order)
 
     def finite_rdp(self, order: float) -> float:
         """Return that of the finite losses, or of the largest shift (quasi-convexity)."""

@@ -19,10 +19,13 @@ A user-defined mechanism needs only one of the first five.
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from accountant._basics import intervals as iv
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import TINY, U, half_square, lift, up
 from accountant.bounds import Bounds
@@ -41,6 +44,12 @@ class GaussianPart(NamedTuple):
     sampling_probability: float
     noise_multiplier: float
     add: bool  # the reversed pair: N(0, σ²) against the mixture
+    exact: bool = True  # whether the noise multiplier is the true one, not rounded down
+
+    @property
+    def most_noise(self) -> float:
+        """At least the true noise multiplier, for lower ends."""
+        return self.noise_multiplier * (1.0 if self.exact else 1.0 + 8.0 * U)
 
 
 class GaussianMixture(NamedTuple):
@@ -222,19 +231,6 @@ class DominatingPair:
         return None
 
     @property
-    def exact(self) -> bool:
-        """Whether the noise multiplier of a Gaussian pair is the true one, not rounded down."""
-        return True
-
-    @property
-    def most_noise(self) -> float:
-        """At least the true noise multiplier of a Gaussian pair, for lower ends; else infinite."""
-        part = self.gaussian_part
-        if part is None:
-            return math.inf
-        return part.noise_multiplier * (1.0 if self.exact else 1.0 + 8.0 * U)
-
-    @property
     def gaussian_mixture(self) -> GaussianMixture | None:
         """The shifts and their weights, when the loss is that of Gaussian noise with such."""
         return None
@@ -242,11 +238,6 @@ class DominatingPair:
     @property
     def line(self) -> LineLaw | None:
         """The law of the loss, where its transform is known on every vertical line."""
-        return None
-
-    @property
-    def listed(self) -> LineLaw | None:
-        """The losses that carry mass as such a law, however many, where the loss is discrete."""
         return None
 
     @property
@@ -275,8 +266,13 @@ class DominatingPair:
         return None
 
     def rdp(self, order: float) -> float:
-        """Return an upper bound on the Rényi divergence D_order(P‖Q), ``order`` > 1, in nats."""
-        raise UnsupportedError(f"{type(self).__name__} has no Rényi curve")
+        """Return an upper bound on the Rényi divergence D_order(P‖Q), ``order`` > 1, in nats.
+
+        A pair that has mass at infinity implements :meth:`finite_rdp` instead.
+        """
+        if not offers(self, "finite_rdp"):
+            raise UnsupportedError(f"{type(self).__name__} has no Rényi curve")
+        return math.inf if self.infinite_mass > 0.0 else self.finite_rdp(order)
 
     def finite_rdp(self, order: float) -> float:
         """Return :meth:`rdp` of the finite losses alone, without the mass at infinity.
@@ -324,7 +320,7 @@ class DominatingPair:
     @property
     def rho(self) -> float:
         """The least ρ known with D_α ≤ ρα at every order; infinite when none is known."""
-        own = rho_of_pure(self.pure_epsilon)
+        own = half_square(min(self.pure_epsilon, self.mu))  # Theorems M10 and C8
         return own if self._unhidden is None else min(own, self._unhidden.rho)
 
     @property
@@ -358,7 +354,7 @@ def has_pld(pair: DominatingPair) -> bool:
 
 def has_rdp(pair: DominatingPair) -> bool:
     """Tell whether a pair has a Rényi curve."""
-    return offers(pair, "rdp")
+    return offers(pair, "rdp") or offers(pair, "finite_rdp")
 
 
 def gaussian_part(pair: DominatingPair) -> GaussianPart:
@@ -369,27 +365,51 @@ def gaussian_part(pair: DominatingPair) -> GaussianPart:
     return part
 
 
-def rho_of_pure(epsilon: float) -> float:
-    """Return ε²/2, rounded up (Theorem M10)."""
-    return half_square(epsilon)
+# erf is trusted to 8 roundings and erfc to 16 (docs/theorems.md, Library functions).
+ERF, ERFC = 8.0 * U, 16.0 * U
+LOG_2_ROOT_PI = 1.265512123  # log(2√π), rounded down
 
 
 def mu_of_pure(epsilon: float) -> float:
-    """Return μ = -2 Φ⁻¹(1 / (1 + e^ε)), rounded up (Theorem M11)."""
-    if not (0.0 < epsilon < 700.0):
-        return 0.0 if epsilon == 0.0 else math.inf
+    """Return μ = -2 Φ⁻¹(1 / (1 + e^ε)), rounded up (Theorems M11 and C14)."""
+    if epsilon in (0.0, math.inf):
+        return epsilon
     if epsilon < 1e-290:
-        # Φ(μ/2) - 1/2 = tanh(ε/2)/2 <= ε/4, and φ is flat here: μ = ε·√(π/2) to all digits.
+        # tanh(ε/2)/2 <= ε/4 <= Φ(0.63·ε) - 1/2, for the density is flat here and 0.63·φ(0) > 1/4.
         return math.nextafter(1.26 * epsilon, math.inf)
-    # Bisection from a loose guess. The test has a margin for the errors of erf and erfc.
-    half = 0.5 * math.tanh(0.5 * epsilon)  # Φ(μ/2) - 1/2
-    target = 1.0 / (1.0 + math.exp(epsilon))
-    low, high = 2.0 * half, 4.0 * math.sqrt(math.log(4.0) + epsilon) + 1.0
+    # Between neighbouring doubles, the larger of which is certain.
+    certain = _certainty(epsilon)
+    largest = DOUBLES.rank(sys.float_info.max)
+    return DOUBLES.value(bisect(lambda rank: certain(DOUBLES.value(rank)), largest, 0))
 
-    def enough(rank: int) -> bool:
-        root = DOUBLES.value(rank) / math.sqrt(8.0)
-        if half < 0.25:
-            return 0.5 * math.erf(root) * (1.0 - 1e-14) >= half
-        return 0.5 * math.erfc(root) * (1.0 + 1e-12) <= target
 
-    return DOUBLES.value(bisect(enough, DOUBLES.rank(high), DOUBLES.rank(low)))
+def _certainty(epsilon: float) -> Callable[[float], bool]:
+    """Return a function of μ: whether Φ(-μ/2) <= 1/(1 + e^ε) is certain."""
+    if epsilon > 600.0:
+        # erfc(x) <= e^(-x²)/(x√π), compared by logarithms.
+        least, root = (iv.log1p(iv.exp(-epsilon)) + epsilon).upper, iv.sqrt(8.0)
+
+        def by_logarithms(mu: float) -> bool:
+            x = iv.of(mu) / root
+            return bool((x * x + iv.log(x) + LOG_2_ROOT_PI).lower >= least)
+
+        return by_logarithms
+    tail = (2.0 / (iv.exp(epsilon) + 1.0)).down()
+    middle = (-iv.expm1(-epsilon) / (iv.exp(-epsilon) + 1.0)).up()
+    # The first resolves small ε: Φ(μ/2) - Φ(-μ/2) = erf(μ/√8) >= tanh(ε/2).
+    return lambda mu: _erf_lower(mu) >= middle or _erfc_upper(mu) <= tail
+
+
+def _erf_lower(mu: float) -> float:
+    """Bound erf(μ/√8) from below."""
+    return math.erf(_argument(mu)) * (1.0 - 2.0 * ERF)
+
+
+def _erfc_upper(mu: float) -> float:
+    """Bound erfc(μ/√8) from above."""
+    return math.erfc(_argument(mu)) * (1.0 + 2.0 * ERFC) + 1e-300
+
+
+def _argument(mu: float) -> float:
+    # Three roundings of 2**-53, and taken off four.
+    return mu / math.sqrt(8.0) * (1.0 - 2.0**-51)

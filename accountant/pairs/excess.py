@@ -26,50 +26,15 @@ def rdp_excess_terms(order: float, losses: FloatArray) -> FloatArray:
 
     Infinite on overflow.
     """
-    with np.errstate(over="ignore"):
-        z = order * losses
-        large = np.abs((order - 1.0) * losses) > 0.125
-    beyond = z > 700.0
-    far = ~beyond & large & (np.abs(z) > 0.25)
-    near = ~(beyond | far) & (np.abs(z) > 1.0)
-    rest = ~(beyond | far | near)
-    tiny = rest & ((np.abs(losses) < 1e-140) | (order > 1e13))
-    rest &= ~tiny
-    found = np.full(losses.shape, math.inf)
-    found[far] = np.expm1(z[far]) - order * np.expm1(losses[far])
-    found[near] = _near_one(order, losses[near])
-    found[tiny] = _of_tiny(order, losses[tiny])
-    if rest.any():
-        found[rest] = np.maximum(_by_series(order, losses[rest]), 0.0)
-    return found
-
-
-def _near_one(order: float, losses: FloatArray) -> FloatArray:
-    # The order is near 1: e^L(e^{(α-1)L} - 1) - (α-1)(e^L - 1), with e^x - 1 = x + E(x). The first
-    # order, (α-1)(L e^L - e^L + 1), is positive and free of cancellation for |L| above 1/2.
-    grown = np.exp(losses)
-    second = grown * exps_minus_linear((order - 1.0) * losses)
-    return np.asarray((order - 1.0) * (losses * grown - np.expm1(losses)) + second)
-
-
-def _of_tiny(order: float, losses: FloatArray) -> FloatArray:
-    # Powers of the loss would underflow, or of the order overflow: E(αL) - α E(L), where E(L) is
-    # L²/2 to all digits, and so is the other if αL is tiny.
-    z = order * losses
-    square = 0.5 * z * ((order - 1.0) * losses)
-    return np.where(np.abs(z) > 1e-100, exps_minus_linear(z) - 0.5 * z * losses, square)
-
-
-def _by_series(order: float, losses: FloatArray) -> FloatArray:
-    # The series Σ (α^k - α) L^k / k!, k ≥ 2; twenty terms leave less than 1/21!. The sizes of the
-    # terms add up to at most four times their sum, so that adding them up one by one loses less
-    # than a hundred units.
-    growth = math.log(order)
-    total, term = np.zeros(losses.shape), losses
-    for k in range(2, 24):
-        term = term * (losses / k)
-        total += order * math.expm1((k - 1) * growth) * term
-    return total
+    # With E(z) = e^z - 1 - z it is e^L·E((α-1)L) + (α-1)·e^L·E(-L): two positive terms.
+    with np.errstate(over="ignore", invalid="ignore"):
+        beyond, far = order * losses > 700.0, np.abs(losses) > 0.5
+        grown = np.exp(losses)
+        first = grown * exps_minus_linear((order - 1.0) * losses)
+        # The second is (α-1)(L·e^L - e^L + 1), which loses no digits far from 0.
+        near = grown * exps_minus_linear(np.where(far, 0.0, -losses))
+        second = np.where(far, losses * grown - np.expm1(losses), near)
+        return np.where(beyond, math.inf, first + (order - 1.0) * second)
 
 
 def exp_minus_linear(z: float) -> float:

@@ -256,7 +256,7 @@ def worst(pairs: Iterable[DominatingPair], problems: Problems) -> DominatingPair
             found.append(pair)
     parts = [pair.gaussian_part for pair in found]
     known = [part for part in parts if part is not None]
-    if len(known) == len(parts) and len({(q, q < 1.0 and add) for q, _, add in known}) == 1:
+    if len(known) == len(parts) and len({(q, q < 1.0 and add) for q, _, add, _ in known}) == 1:
         return found[min(range(len(known)), key=lambda i: known[i].noise_multiplier)]
     return found[0] if len(found) == 1 else WorstPair(tuple(found), problems)
 

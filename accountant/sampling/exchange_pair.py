@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from accountant._basics.arrays import FloatArray
-from accountant._basics.rounding import U, half_square, lift, product_up, ratio_up, up
+from accountant._basics.rounding import U, lift, product_up, ratio_up, up
 from accountant._core import answers as core
 from accountant.mechanisms.discrete import IntegerPair
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
@@ -113,11 +113,6 @@ class ExchangePair(DominatingPair):
     def mu(self) -> float:
         """2μ, as of the noise without sampling: the coin may be revealed."""
         return 2.0 * self.distance
-
-    @property
-    def rho(self) -> float:
-        """That of the noise without sampling."""
-        return half_square(self.mu)
 
     def loss(self, x: FloatArray) -> FloatArray:
         """Return the loss at ``x`` standard deviations: odd and increasing."""

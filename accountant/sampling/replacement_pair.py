@@ -15,7 +15,7 @@ import numpy as np
 
 from accountant import checks
 from accountant._basics.arrays import FloatArray
-from accountant._basics.rounding import TINY, U, half_square, lift, product_up, up
+from accountant._basics.rounding import TINY, U, lift, product_up, up
 from accountant._core import answers as core
 from accountant.bounds import Bounds
 from accountant.mechanisms.normal_masses import REACH, cells
@@ -120,11 +120,6 @@ class ReplacementPair(DominatingPair):
         """The largest distance: sampling only hides (Theorem S6)."""
         return self.farthest if self.remainder > 0.0 else max(self.distances)
 
-    @property
-    def rho(self) -> float:
-        """That of the largest distance."""
-        return half_square(self.mu)
-
     def masses(self, edges: FloatArray) -> Masses:
         """Return the masses of the cells: those below zero mirror those above."""
         edges = np.asarray(edges, dtype=np.float64)
@@ -191,10 +186,6 @@ class ReplacementPair(DominatingPair):
         slack = 1e-14 + self.weight_error
         upper = up((q * high + self.infinite_mass) * (1.0 + slack), 4.0)
         return Bounds(max(q * low * (1.0 - slack), 0.0), min(upper, 1.0))
-
-    def rdp(self, order: float) -> float:
-        """Return the divergence, rounded up; infinite when something was left out."""
-        return math.inf if self.remainder > 0.0 else self.finite_rdp(order)
 
     def finite_rdp(self, order: float) -> float:
         """Return the divergence of the finite losses, rounded up.
