@@ -18,7 +18,7 @@ from accountant.analyses import gdp
 from accountant.checks import Argument
 from accountant.environment import to_nearest
 from accountant.errors import DomainError, PrecisionError
-from accountant.pairs.base import mu_of_pure
+from accountant.pairs.excess import mu_of_pure
 from accountant.search import DOUBLES, boundary
 
 

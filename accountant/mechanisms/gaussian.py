@@ -25,9 +25,8 @@ from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.errors import PrecisionError
 from accountant.mechanisms.fields import BoundedContribution, Stated, set_fields
-from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import GAUSSIAN, SAMPLED, DominatingPair, GaussianPart, LineLaw, Masses
-from accountant.pairs.excess import loss_of_sample_inverse
+from accountant.pairs.excess import REACH, cells, loss_of_sample_inverse
 from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
 
 _ROOT_8 = math.sqrt(8.0)

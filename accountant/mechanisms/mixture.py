@@ -15,8 +15,8 @@ from accountant.errors import DomainError, PrecisionError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import raise_unsupported, set_fields
 from accountant.mechanisms.gaussian import GaussianPair
-from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, GaussianMixture, Masses
+from accountant.pairs.excess import REACH, cells
 from accountant.pairs.mixture_renyi import mixture_rdp
 from accountant.relations import ADD_OR_REMOVE, REPLACE_ONE, NeighbouringRelation
 

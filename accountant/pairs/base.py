@@ -19,18 +19,15 @@ A user-defined mechanism needs only one of the first five.
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from accountant._basics import intervals as iv
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import TINY, U, half_square, lift, up
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
-from accountant.search import DOUBLES, bisect
+from accountant.pairs.excess import mu_of_pure
 
 # One direction of a composition: pairs, and how often each is released.
 Parts: TypeAlias = "tuple[tuple[DominatingPair, int], ...]"
@@ -363,53 +360,3 @@ def gaussian_part(pair: DominatingPair) -> GaussianPart:
     if part is None:  # pragma: no cover (chosen by the caller)
         raise UnsupportedError(f"{pair!r} is not Gaussian")
     return part
-
-
-# erf is trusted to 8 roundings and erfc to 16 (docs/theorems.md, Library functions).
-ERF, ERFC = 8.0 * U, 16.0 * U
-LOG_2_ROOT_PI = 1.265512123  # log(2√π), rounded down
-
-
-def mu_of_pure(epsilon: float) -> float:
-    """Return μ = -2 Φ⁻¹(1 / (1 + e^ε)), rounded up (Theorems M11 and C14)."""
-    if epsilon in (0.0, math.inf):
-        return epsilon
-    if epsilon < 1e-290:
-        # tanh(ε/2)/2 <= ε/4 <= Φ(0.63·ε) - 1/2, for the density is flat here and 0.63·φ(0) > 1/4.
-        return math.nextafter(1.26 * epsilon, math.inf)
-    # Between neighbouring doubles, the larger of which is certain.
-    certain = _certainty(epsilon)
-    largest = DOUBLES.rank(sys.float_info.max)
-    return DOUBLES.value(bisect(lambda rank: certain(DOUBLES.value(rank)), largest, 0))
-
-
-def _certainty(epsilon: float) -> Callable[[float], bool]:
-    """Return a function of μ: whether Φ(-μ/2) <= 1/(1 + e^ε) is certain."""
-    if epsilon > 600.0:
-        # erfc(x) <= e^(-x²)/(x√π), compared by logarithms.
-        least, root = (iv.log1p(iv.exp(-epsilon)) + epsilon).upper, iv.sqrt(8.0)
-
-        def by_logarithms(mu: float) -> bool:
-            x = iv.of(mu) / root
-            return bool((x * x + iv.log(x) + LOG_2_ROOT_PI).lower >= least)
-
-        return by_logarithms
-    tail = (2.0 / (iv.exp(epsilon) + 1.0)).down()
-    middle = (-iv.expm1(-epsilon) / (iv.exp(-epsilon) + 1.0)).up()
-    # The first resolves small ε: Φ(μ/2) - Φ(-μ/2) = erf(μ/√8) >= tanh(ε/2).
-    return lambda mu: _erf_lower(mu) >= middle or _erfc_upper(mu) <= tail
-
-
-def _erf_lower(mu: float) -> float:
-    """Bound erf(μ/√8) from below."""
-    return math.erf(_argument(mu)) * (1.0 - 2.0 * ERF)
-
-
-def _erfc_upper(mu: float) -> float:
-    """Bound erfc(μ/√8) from above."""
-    return math.erfc(_argument(mu)) * (1.0 + 2.0 * ERFC) + 1e-300
-
-
-def _argument(mu: float) -> float:
-    # Three roundings of 2**-53, and taken off four.
-    return mu / math.sqrt(8.0) * (1.0 - 2.0**-51)

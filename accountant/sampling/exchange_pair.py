@@ -13,10 +13,16 @@ from accountant._core import answers as core
 from accountant.mechanisms.discrete import IntegerPair
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
 from accountant.mechanisms.laplace import LaplacePair
-from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair, Masses
-from accountant.pairs.excess import chord_excess, divergence, loss_of_sample, loss_of_sample_inverse
+from accountant.pairs.excess import (
+    REACH,
+    cells,
+    chord_excess,
+    divergence,
+    loss_of_sample,
+    loss_of_sample_inverse,
+)
 from accountant.pairs.product import BlendPair
 from accountant.relations import REPLACE_ONE
 from accountant.sampling.replacement_pair import LEAST_DISTANCE

@@ -18,9 +18,8 @@ from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import TINY, U, lift, product_up, up
 from accountant._core import answers as core
 from accountant.bounds import Bounds
-from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, Masses
-from accountant.pairs.excess import loss_of_sample, loss_of_sample_inverse
+from accountant.pairs.excess import REACH, cells, loss_of_sample, loss_of_sample_inverse
 from accountant.sampling.lognormal import lognormal_cells, normal_tail, spread
 
 # Cells of the likelihood ratio for the Rényi curve: its excess then is about 1e-5 too large.

@@ -11,7 +11,7 @@ import pytest
 from accountant import conversions as co
 from accountant._basics import intervals as iv
 from accountant.analyses import gdp
-from accountant.pairs import base
+from accountant.pairs import excess
 
 mp = mpmath.mpf
 UNIT = mp(2) ** -53
@@ -138,14 +138,14 @@ def test_the_budget_of_the_error_function_is_left_free():
             lower, upper = gdp._total_variation(mu)
             assert truth * (1 - 20 * UNIT) <= lower <= truth * (1 - 11 * UNIT)
             assert min(truth * (1 + 11 * UNIT), 1) <= upper <= truth * (1 + 20 * UNIT)
-            assert truth * (1 - 26 * UNIT) <= base._erf_lower(mu) <= truth * (1 - 15 * UNIT)
+            assert truth * (1 - 26 * UNIT) <= excess._erf_lower(mu) <= truth * (1 - 15 * UNIT)
             truth = mpmath.erfc(mp(mu) / mpmath.sqrt(8))
-            assert truth * (1 + 15 * UNIT) <= base._erfc_upper(mu) <= truth * (1 + 90 * UNIT)
+            assert truth * (1 + 15 * UNIT) <= excess._erfc_upper(mu) <= truth * (1 + 90 * UNIT)
 
 
 def test_error_functions_below_the_doubles_are_bounded_above():
     for mu in (110.0, 1000.0, 1e300):
-        assert base._erfc_upper(mu) == 1e-300
+        assert excess._erfc_upper(mu) == 1e-300
 
 
 @pytest.mark.parametrize("mu", [5e-324, 1e-310, 1e-308, 1e-300, 1e200, 1.7e308])
@@ -223,14 +223,14 @@ def test_pure_privacy_as_gaussian_is_the_least(epsilon):
 
 @pytest.mark.parametrize("epsilon", [1e-200, 1e-3, 1.0, 12.0, 300.0, 1e3])
 def test_pure_privacy_as_gaussian_is_beside_what_is_not_certain(epsilon):
-    certain, found = base._certainty(epsilon), co.pure_to_gdp(epsilon)
+    certain, found = excess._certainty(epsilon), co.pure_to_gdp(epsilon)
     assert certain(found)
     assert not certain(math.nextafter(found, 0.0))
 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 0.3, 1.0, 7.0, 40.0])
 def test_certainty_is_decided_to_the_last_double(monkeypatch, epsilon):
-    certain = base._certainty(epsilon)
+    certain = excess._certainty(epsilon)
     with mpmath.workdps(80):
         e = mp(epsilon)
         for name, truth, other, towards in (
@@ -241,11 +241,11 @@ def test_certainty_is_decided_to_the_last_double(monkeypatch, epsilon):
             if (last > truth) == (towards == 0.0) and last != truth:
                 last = math.nextafter(last, towards)
             worst = -1.0 if other == "_erf_lower" else 3.0
-            monkeypatch.setattr(base, other, lambda mu, v=worst: v)
-            monkeypatch.setattr(base, name, lambda mu, v=last: v)
+            monkeypatch.setattr(excess, other, lambda mu, v=worst: v)
+            monkeypatch.setattr(excess, name, lambda mu, v=last: v)
             assert certain(1.0)
             beyond = math.nextafter(last, 2.0 - towards)
-            monkeypatch.setattr(base, name, lambda mu, v=beyond: v)
+            monkeypatch.setattr(excess, name, lambda mu, v=beyond: v)
             assert not certain(1.0)
 
 
@@ -262,4 +262,4 @@ def test_the_argument_of_the_error_function_is_rounded_down():
         mu = 10 ** draw.uniform(-280, 250)
         with mpmath.workdps(50):
             truth = mp(mu) / mpmath.sqrt(8)
-            assert truth * (1 - 8 * UNIT) <= base._argument(mu) <= truth
+            assert truth * (1 - 8 * UNIT) <= excess._argument(mu) <= truth

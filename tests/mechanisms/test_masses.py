@@ -12,9 +12,9 @@ from mpmath import mp, mpf
 import accountant as ac
 from accountant._core import tools
 from accountant.analyses.pld.saddle_point import coarse_law
-from accountant.mechanisms.normal_masses import cells, coarse_cells
 from accountant.mechanisms.user_defined import GivenLossPair
 from accountant.pairs.base import has_pld
+from accountant.pairs.excess import cells, coarse_cells
 from support import every_mechanism
 from support.every_mechanism import EXAMPLES
 from support.oracle import losses as oracle
