@@ -13,18 +13,13 @@ from accountant.derived import binary_reports, shuffle_model
 from accountant.derived.report_sum import are_few
 from accountant.derived.shuffle_model import DataPair
 from accountant.pairs import atoms
+from support.exact_laws import multiset_law
 
 
 def reports(k, users, value, others):
     """Return the exact law of how often each report occurs, of 3/(k + 2) for the true one."""
-    law = {(0,) * k: Fraction(1)}
-    for own in [value, *([others] * (users - 1))]:
-        grown = defaultdict(Fraction)
-        for (counts, mass), report in product(law.items(), range(k)):
-            chance = Fraction(3 if report == own else 1, k + 2)
-            grown[(*counts[:report], counts[report] + 1, *counts[report + 1 :])] += mass * chance
-        law = grown
-    return law
+    owns = [value, *([others] * (users - 1))]
+    return multiset_law([[Fraction(3 if x == own else 1, k + 2) for x in range(k)] for own in owns])
 
 
 def exact_losses(k, users):

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections import defaultdict
 from fractions import Fraction
 
 import mpmath
@@ -13,26 +12,9 @@ import accountant as ac
 from accountant.derived import shuffle_model
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.mechanisms import ShuffledResponses
+from support.exact_laws import hockey_stick, multiset_law
 
 REPLACE = ac.NeighbouringRelation.REPLACE_ONE
-
-
-def multiset_law(laws):
-    """The exact law of how often each report occurs, for independent reports of these laws."""
-    law = {(0,) * len(laws[0]): Fraction(1)}
-    for chances in laws:
-        grown = defaultdict(Fraction)
-        for counts, mass in law.items():
-            for report, chance in enumerate(chances):
-                grown[(*counts[:report], counts[report] + 1, *counts[report + 1 :])] += (
-                    mass * chance
-                )
-        law = grown
-    return law
-
-
-def hockey_stick(one, two, growth):
-    return sum(max(p - growth * two.get(x, 0), Fraction(0)) for x, p in one.items())
 
 
 def bounds_at(model, growth):
