@@ -36,10 +36,8 @@ def pure_to_rdp(epsilon: object, order: object) -> float:
     >>> pure_to_rdp(1.0, 2.0) < 1.0
     True
     """
-    e, alpha = (
-        iv.of(checks.number(checks.FINITE_EPSILON, epsilon)),
-        iv.of(checks.number(checks.ORDER, order)),
-    )
+    e = iv.of(checks.number(checks.FINITE_EPSILON, epsilon))
+    alpha = iv.of(checks.number(checks.ORDER, order))
     # cosh(x) = e^x (1 + e^-2x)/2, and (α - ½) - ½ = α - 1.
     ratio = iv.log1p(iv.exp(-((alpha * 2.0 - 1.0) * e))) - iv.log1p(iv.exp(-e))
     return max(min((e + ratio / (alpha - 1.0)).up(), e.up()), 0.0)
@@ -184,19 +182,11 @@ def largest_gdp(epsilon: object, delta: object) -> float:
     >>> gdp_to_delta(mu, 1.0) <= 1e-5
     True
     """
-    point, target = (
-        checks.number(checks.FINITE_EPSILON, epsilon),
-        checks.number(checks.TARGET_DELTA, delta),
-    )
+    point = checks.number(checks.FINITE_EPSILON, epsilon)
+    target = checks.number(checks.TARGET_DELTA, delta)
     guess = max(point / math.sqrt(-2.0 * math.log(target)), target)
-    rank = boundary(
-        lambda mu: gdp.delta_ends(mu, point)[1],
-        target,
-        DOUBLES,
-        guess,
-        DOUBLES.rank(sys.float_info.min),
-        DOUBLES.rank(sys.float_info.max),
-    )
+    ends = DOUBLES.rank(sys.float_info.min), DOUBLES.rank(sys.float_info.max)
+    rank = boundary(lambda mu: gdp.delta_ends(mu, point)[1], target, DOUBLES, guess, *ends)
     if rank is None:
         raise PrecisionError(f"no mu was certified for epsilon = {point!r}, delta = {target!r}")
     return DOUBLES.value(rank)
@@ -228,11 +218,8 @@ def approximate_dp_tradeoff(epsilon: object, delta: object, fpr: object) -> floa
     >>> approximate_dp_tradeoff(0.0, 0.0, 0.25)
     0.75
     """
-    e, d, x = (
-        checks.number(checks.FINITE_EPSILON, epsilon),
-        checks.number(checks.DELTA, delta),
-        checks.number(checks.FPR, fpr),
-    )
+    e, d = checks.number(checks.FINITE_EPSILON, epsilon), checks.number(checks.DELTA, delta)
+    x = checks.number(checks.FPR, fpr)
     kept = iv.of(1.0) - d
     steep = kept - iv.exp(e) * x
     flat = iv.exp(-e) * (kept - x)

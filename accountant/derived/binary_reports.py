@@ -25,11 +25,9 @@ from accountant.pairs.base import DominatingPair
 def kary_blanket(epsilon0: float, k: int) -> ReportLaw:
     """Return the atoms of k-ary randomised response: the two values, and any other."""
     a, size = math.exp(epsilon0), math.exp(epsilon0) + (k - 1.0)
-    one, two, many = [a, 1.0, 1.0], [1.0, a, 1.0], [1.0, 1.0, k - 2.0]
-    kept = slice(None, 3 if k > 2 else 2)
-    rest = math.expm1(epsilon0) / size
-    masses = np.array(many[kept]) / size
-    return ReportLaw(np.array(one[kept]), np.array(two[kept]), masses, rest, 16 * U, 16 * U, 0.0)
+    rows = np.array([[a, 1.0, 1.0], [1.0, a, 1.0], [1.0, 1.0, k - 2.0]])
+    one, two, many = rows[:, : min(k, 3)]
+    return ReportLaw(one, two, many / size, math.expm1(epsilon0) / size, 16 * U, 16 * U, 0.0)
 
 
 def kary_others(epsilon0: float, k: int, *, reverse: bool) -> ReportLaw:
@@ -38,16 +36,10 @@ def kary_others(epsilon0: float, k: int, *, reverse: bool) -> ReportLaw:
     ``reverse`` exchanges the user's two values.
     """
     a, size = math.exp(epsilon0), math.exp(epsilon0) + (k - 1.0)
-    if k > 2:
-        one, two, many = [a, 1.0, 1.0 / a, 1.0], [1.0, a, 1.0 / a, 1.0], [1.0, 1.0, a, k - 3.0]
-        kept = slice(None, 4 if k > 3 else 3)
-    else:
-        one, two, many, kept = [a, 1.0 / a], [1.0, 1.0], [1.0, a], slice(None)
+    rows = [[a, 1.0, 1.0 / a, 1.0], [1.0, a, 1.0 / a, 1.0], [1.0, 1.0, a, k - 3.0]]
+    one, two, many = np.array(rows if k > 2 else [[a, 1.0 / a], [1.0, 1.0], [1.0, a]])[:, :k]
     first, second = (two, one) if reverse else (one, two)
-    masses = np.array(many[kept]) / size
-    return ReportLaw(
-        np.array(first[kept]), np.array(second[kept]), masses, 0.0, 16 * U, 16 * U, 0.0
-    )
+    return ReportLaw(first, second, many / size, 0.0, 16 * U, 16 * U, 0.0)
 
 
 @lru_cache(maxsize=32)
@@ -240,11 +232,8 @@ def _nodes(mean_variance: tuple[FloatArray, FloatArray], most: int) -> _Nodes:
     last = whole
     if low > 0.5 * CUT:
         last = min(whole, math.ceil(period * math.acos(1.0 - CUT / low) / (2.0 * math.pi)))
-        left = (
-            0.0
-            if last == whole
-            else math.exp(-low * (1.0 - math.cos(2.0 * math.pi * last / period)))
-        )
+        fallen = math.exp(-low * (1.0 - math.cos(2.0 * math.pi * last / period)))
+        left = fallen if last < whole else 0.0
     angles = np.asarray(2.0 * math.pi / period * np.arange(last + 1), dtype=np.float64)
     weights = np.full(last + 1, 2.0 / period)
     weights[0] = 1.0 / period

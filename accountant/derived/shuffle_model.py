@@ -25,6 +25,7 @@ from accountant.mechanisms.laplace import Laplace
 from accountant.mechanisms.stated_guarantees import RandomizedResponse
 from accountant.pairs.atoms import AtomicPair, Atoms, ResponsePair
 from accountant.pairs.base import DominatingPair, gaussian_part
+from accountant.pairs.excess import reflected
 from accountant.pairs.profile_pair import TwoSidedPair
 from accountant.relations import REPLACE_ONE, NeighbouringRelation
 from accountant.sampling.allocation_pair import AllocationPair
@@ -150,9 +151,8 @@ class DataPair(AtomicPair):
     def profile(self, epsilon: float) -> Bounds:
         """Return a bound from below at any real ``epsilon``, in the better order."""
         found = _bound(self, abs(epsilon), fineness=FINE)
-        if epsilon < 0.0:
-            found = (math.exp(epsilon) * found - math.expm1(epsilon)) * (1.0 - 1e-15)
-        return Bounds(found, found)
+        both = Bounds(found, found)
+        return reflected(both, epsilon) if epsilon < 0.0 else both
 
     def inverse_profile(self, delta: float) -> Bounds | None:
         """Return an ε at which one release has more than ``delta``."""
@@ -335,9 +335,8 @@ class ShufflePair(TwoSidedPair):
     def profile(self, epsilon: float) -> Bounds:
         """Return the bound at any real ``epsilon``, which is the profile of this pair."""
         found = _above(self.bounds, abs(epsilon))
-        if epsilon < 0.0:
-            found = min((math.exp(epsilon) * found - math.expm1(epsilon)) * (1.0 + 1e-15), 1.0)
-        return Bounds(found, found)
+        both = Bounds(found, found)
+        return reflected(both, epsilon) if epsilon < 0.0 else both
 
     def inverse_profile(self, delta: float) -> Bounds | None:
         """Return the ε of one release."""

@@ -21,7 +21,6 @@ from accountant.pairs.mixture_renyi import mixture_rdp
 from accountant.relations import ADD_OR_REMOVE, REPLACE_ONE, NeighbouringRelation
 
 WEIGHT = checks.STATED_DELTA.renamed("probabilities", "They are the weights of the mixture")
-SPARSE = 64  # one edge in this many is inverted from afar
 STEPS = 200
 
 
@@ -70,9 +69,8 @@ class MixtureOfGaussians(Mechanism):
         shifts, weights = _mixture(self.sensitivities, self.probabilities)
         set_fields(self, noise_multiplier=sigma, sensitivities=shifts, probabilities=weights)
         if self.relation is REPLACE_ONE:
-            raise_unsupported(
-                "MixtureOfGaussians", self.relation, "account it under add-or-remove or zero-out"
-            )
+            advice = "account it under add-or-remove or zero-out"
+            raise_unsupported("MixtureOfGaussians", self.relation, advice)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the pair and its reverse."""
@@ -97,11 +95,10 @@ def _mixture(
             "sensitivities and probabilities must have one common length >= 1;"
             f" got {len(sensitivities)} and {len(probabilities)}"
         )
-    weight = WEIGHT
     merged: dict[float, float] = {}
     for shift, chance in zip(sensitivities, probabilities, strict=True):
         at = checks.number(checks.SENSITIVITY, shift)
-        merged[at] = merged.get(at, 0.0) + checks.number(weight, chance)
+        merged[at] = merged.get(at, 0.0) + checks.number(WEIGHT, chance)
     total = math.fsum(merged.values())
     if not (abs(total - 1.0) <= 1e-12):
         raise DomainError(f"probabilities must sum to one, to 1e-12; got {total!r}")
@@ -264,10 +261,8 @@ class MixturePair(DominatingPair):
             error = max(error, part_error)
         padding = np.zeros(below)
         error += (len(self.weights) + 16.0) * U
-        if self.stated_error is None:
-            error += 2e-12 * (math.fsum(self.weights) != 1.0)
-        else:
-            error += self._weight_error
+        rough = 2e-12 * (math.fsum(self.weights) != 1.0)
+        error += rough if self.stated_error is None else self._weight_error
         return Masses(np.concatenate([padding, p]), np.concatenate([padding, q]), error)
 
     def _loss(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -327,14 +322,4 @@ class MixturePair(DominatingPair):
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             # The largest mean alone gives at most the loss, so its inverse lies to the right.
             # Far on the right of the largest mean there is nothing to separate either.
-            far = np.minimum((edges - math.log(weight)) / mu + 0.5 * mu, mu + 2.0 * REACH)
-            if edges.size > 64 * SPARSE:
-                # Left of the point between two inverses, as the loss is convex; a step of Newton's
-                # method from there leads to the right.
-                known = np.append(edges[::SPARSE], edges[-1])
-                x = np.interp(edges, known, self._inverse(known))
-                loss, slope = self._loss(x)
-                right = x + np.maximum((edges - loss) / slope, 0.0)
-                # Where the loss is flat that leads so far that the way back has no digits.
-                return np.asarray(np.where(right < far, right, far))
-            return np.asarray(far)
+            return np.minimum((edges - math.log(weight)) / mu + 0.5 * mu, mu + 2.0 * REACH)

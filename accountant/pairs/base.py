@@ -99,6 +99,13 @@ class Masses(NamedTuple):
     q: FloatArray
     relative_error: float
 
+    @classmethod
+    def at(cls, loss: float, edges: FloatArray) -> Masses:
+        """Return those of one loss that is certain under both laws."""
+        mass = np.zeros(edges.size + 1)
+        mass[int(np.searchsorted(edges, loss, side="left"))] = 1.0
+        return cls(mass, mass.copy(), 0.0)
+
     def reverse(self) -> Masses:
         """Return those of the reversed pair, of loss -L, between the edges of opposite sign.
 

@@ -20,6 +20,7 @@ from accountant._basics import intervals as iv
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import TINY, U, lift, up
 from accountant._core import tools
+from accountant.bounds import Bounds
 from accountant.search import DOUBLES, bisect
 
 # The least rise of e^L between two losses.
@@ -130,6 +131,13 @@ def loss_of_sample_inverse(q: float, loss: FloatArray) -> FloatArray:
         # Where the quotient overflows, 1 - q is negligible beside q·e^L, not always beside e^loss.
         large = loss - math.log(q) + np.log(-np.expm1(-np.maximum(loss, 0.0)))
         return np.where(gain / q == math.inf, large, found)
+
+
+def reflected(reverse: Bounds, epsilon: float) -> Bounds:
+    """Bracket H(ε) = 1 - e^ε + e^ε·H'(-ε) at ε < 0 by the reversed pair's H'(-ε) (Theorem M1)."""
+    rest, scale = -math.expm1(epsilon), math.exp(epsilon)
+    low = (rest + scale * float(reverse.lower)) * (1.0 - 32.0 * U)
+    return Bounds(low, min(up(rest + scale * float(reverse.upper), 32.0), 1.0))
 
 
 def loss_of_the_rest(q: float) -> float:

@@ -19,7 +19,13 @@ from accountant._basics.rounding import TINY, U, lift, product_up, up
 from accountant._core import answers as core
 from accountant.bounds import Bounds
 from accountant.pairs.base import DominatingPair, Masses
-from accountant.pairs.excess import REACH, cells, loss_of_sample, loss_of_sample_inverse
+from accountant.pairs.excess import (
+    REACH,
+    cells,
+    loss_of_sample,
+    loss_of_sample_inverse,
+    reflected,
+)
 from accountant.sampling.lognormal import lognormal_cells, normal_tail, spread
 
 # Cells of the likelihood ratio for the Rényi curve: its excess then is about 1e-5 too large.
@@ -166,10 +172,7 @@ class ReplacementPair(DominatingPair):
     def profile(self, epsilon: float) -> Bounds:
         """Bracket H(ε) at any real ε."""
         if epsilon < 0.0:
-            lower, upper = self.profile(-epsilon)
-            rest, scale = -math.expm1(epsilon), math.exp(epsilon)
-            low = (rest + scale * float(lower)) * (1.0 - 32.0 * U)
-            return Bounds(low, min(up(rest + scale * float(upper), 32.0), 1.0))
+            return reflected(self.profile(-epsilon), epsilon)
         q = self.sampling_probability
         inner = epsilon if q == 1.0 else float(loss_of_sample_inverse(q, np.array([epsilon]))[0])
         # The profile falls in the noise and in ε, and both were rounded. Below 1e-9 the native
