@@ -10,8 +10,8 @@ import numpy as np
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U, lift, product_up, ratio_up, up
 from accountant._core import answers as core
-from accountant.mechanisms.discrete import IntegerPair
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
+from accountant.mechanisms.integer_laws import IntegerPair
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair, Masses
