@@ -211,7 +211,7 @@ def _compose(parts: tuple[tuple[Mechanism, int], ...]) -> Composition:
 
 
 def _sampled_replacement(mechanism: Mechanism, q: float) -> tuple[DominatingPair, ...]:
-    from accountant.derived.sampled_replacement import sampled_pairs
+    from accountant.derived.joint import sampled_pairs
 
     return sampled_pairs(mechanism, q)
 

@@ -152,7 +152,7 @@ class Contour(BesideGrid):
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
-        single = [(pair, gaussian_part(pair), n) for pair, n in parts if pair.gaussian_part]
+        single = [(gaussian_part(pair), n) for pair, n in parts if pair.gaussian_part]
         self.several = [(shifts_of(pair), n) for pair, n in parts if not pair.gaussian_part]
         if self.several:
             self.name = "mixture contour"
@@ -160,13 +160,13 @@ class Contour(BesideGrid):
                 "all parts are Gaussian noise with one shift or a random one, whose transforms are"
                 " multiplied and inverted on a contour"
             )
-        self.rows = tuple([mixed.Part(part[0], part[1], n) for _, part, n in single])
+        self.rows = tuple([mixed.Part(part[0], part[1], n) for part, n in single])
         # Less noise has a larger profile, so lower ends use the other end of an inexact multiplier.
-        self._less = tuple([mixed.Part(part[0], pair.most_noise, n) for pair, part, n in single])
+        self._less = tuple([mixed.Part(part[0], part.most_noise, n) for part, n in single])
         self.exact = not self.several and self.rows == self._less
         # A plain part is its own reverse, so it fits either direction.
         adds = [part.add for part, _ in self.several]
-        adds += [part.add for _, part, _ in single if part.sampling_probability < 1.0]
+        adds += [part.add for part, _ in single if part.sampling_probability < 1.0]
         self.direction = core.ADD if any(adds) else core.REMOVE
         self._by_contour = lru_cache(maxsize=64)(self._certified)
 

@@ -13,6 +13,7 @@ from accountant._basics.rounding import U
 from accountant.analyses.line_laws import Doubt
 from accountant.bounds import Bounds
 from accountant.errors import PrecisionError
+from accountant.pairs.atoms import listed
 from accountant.pairs.base import LAPLACE, LineLaw, Parts
 
 # Evaluations for one end: Newton's method needs some five, but few losses make a profile of stairs,
@@ -112,13 +113,13 @@ def listed_laws(parts: Parts) -> tuple[list[tuple[LineLaw, int]], float] | None:
         if law is not None and law.kind == LAPLACE and n == 1 and not reach:
             reach = law.spread
             continue
-        listed = pair.listed
-        if listed is None:
+        atoms = listed(pair)
+        if atoms is None:
             return None
-        count *= math.comb(n + listed.p.size - 1, n)
-        if count > MOST_SUMS or not float(np.abs(listed.loss).max()) < LARGEST / runs:
+        count *= math.comb(n + atoms.p.size - 1, n)
+        if count > MOST_SUMS or not float(np.abs(atoms.loss).max()) < LARGEST / runs:
             return None
-        laws.append((listed, n))
+        laws.append((atoms, n))
     return laws, reach
 
 

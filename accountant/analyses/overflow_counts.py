@@ -52,7 +52,7 @@ class _Full(NamedTuple):
 def _full(pair: DominatingPair) -> _Full | None:
     part = pair.gaussian_part
     if part is not None:
-        return _Full(part.sampling_probability, part.noise_multiplier, pair.most_noise)
+        return _Full(part.sampling_probability, part.noise_multiplier, part.most_noise)
     if not (isinstance(pair, OverflowPair) and isinstance(pair.inner, DoubtfulGaussian)):
         return None
     q, doubt, noise = pair.q, pair.inner.doubt, pair.inner.noise_multiplier
@@ -94,7 +94,7 @@ class OverflowContour(BesideGrid):
         self._direction = core.ADD if usual.add else core.REMOVE
         self._noises = {
             1: (usual.noise_multiplier, full.noise),
-            0: (pair.usual.most_noise, full.most_noise),
+            0: (usual.most_noise, full.most_noise),
         }
 
     def _least(self) -> float:

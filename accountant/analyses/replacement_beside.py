@@ -19,7 +19,7 @@ from accountant.analyses.replacement_game import Value
 from accountant.analyses.replacement_steps import ReplacementGame, plays
 from accountant.analyses.solver import Question, Solver
 from accountant.bounds import Bounds
-from accountant.errors import AccountantError, UnsupportedError
+from accountant.errors import AccountantError
 from accountant.pairs.base import DominatingPair, Parts
 from accountant.pairs.profile_pair import TwoSidedPair
 
@@ -47,8 +47,8 @@ class _Played:
         return self.value.at(epsilon)
 
     def rdp(self, order: float) -> float:
-        """Refuse: a game bounds no Rényi divergence."""
-        raise UnsupportedError("these steps have a bound on the profile, and no Rényi curve")
+        """Return infinity: a game bounds no Rényi divergence."""
+        return math.inf
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ class SmoothedLine(Solver):
     def _laws(self, log_delta: float, direct: bool, *, most_noise: bool = False) -> Laws:
         """Return the laws with windows for such a δ; with ``most_noise``, for lower ends."""
         level = next((each for each in LEVELS if each <= log_delta), LEVELS[-1])
-        most_noise = most_noise and not all(pair.exact for pair, _ in self.parts)
+        most_noise = most_noise and any(_most_noise(pair) is not pair for pair, _ in self.parts)
         key = level, direct, most_noise
         if key not in self._known_laws:
             parts, laws = self.parts, self._line_laws
@@ -221,9 +221,9 @@ class SmoothedLine(Solver):
 
 def _most_noise(pair: DominatingPair) -> DominatingPair:
     """Return the pair with no less noise than the true one, where its own is not exact."""
-    if pair.exact or not isinstance(pair, GaussianPair):
+    if not isinstance(pair, GaussianPair) or pair.exact:
         return pair
-    return replace(pair, noise_multiplier=pair.most_noise, exact=True)
+    return replace(pair, noise_multiplier=pair.gaussian_part.most_noise, exact=True)
 
 
 def _finest(laws: Laws, b: float, epsilon: float) -> _Line:

@@ -251,7 +251,7 @@ class MergedGaussian(Solver):
         super().__init__(parts)
         # Noise multipliers that bracket the true one: (least, most).
         # Equal parts are counted together, in all perhaps more often than the core counts.
-        if len(parts) == 1 and parts[0][0].exact and parts[0][1] <= MAX_COUNT:
+        if len(parts) == 1 and gaussian_part(parts[0][0]).exact and parts[0][1] <= MAX_COUNT:
             self._count = parts[0][1]
             self._sigma = (gaussian_part(parts[0][0]).noise_multiplier,) * 2
             return

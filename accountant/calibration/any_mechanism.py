@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from accountant import checks
@@ -141,16 +142,17 @@ def _question(
     fpr: float | None,
 ) -> tuple[Callable[[Mechanism], float], float]:
     """Return the cost to compare and the target."""
-    given = (epsilon is not None, delta is not None, advantage is not None, tpr is not None)
-    if (*given, fpr is not None) == (True, True, False, False, False):
+    told = {"epsilon": epsilon, "delta": delta, "advantage": advantage, "tpr": tpr, "fpr": fpr}
+    given = {name for name, value in told.items() if value is not None}
+    if given == {"epsilon", "delta"}:
         bound = checks.number(TARGET_EPSILON, epsilon)
         level = checks.number(checks.DELTA, delta)
         return (lambda mechanism: mechanism.epsilon(level)), bound
-    if (*given, fpr is not None) == (False, False, True, False, False):
+    if given == {"advantage"}:
         # The advantage is the total variation: δ at ε = 0.
         most = checks.number(ADVANTAGE, advantage)
         return (lambda mechanism: mechanism.delta(0.0)), most
-    if (*given, fpr is not None) == (False, False, False, True, True):
+    if given == {"tpr", "fpr"}:
         rate = checks.number(RATE, tpr)
         at = checks.number(RATE.renamed("fpr"), fpr)
         if not (rate > at):
@@ -204,17 +206,12 @@ def smallest_threshold(
     target = checks.number(checks.TARGET_DELTA, delta)
     at = checks.number(checks.FINITE_EPSILON, epsilon)
 
+    build = partial(
+        SparseHistogram, noise, max_partitions=max_partitions, minimum=minimum, beside=beside
+    )
+
     def meets(threshold: float) -> bool:
-        return (
-            SparseHistogram(
-                noise,
-                threshold=threshold,
-                max_partitions=max_partitions,
-                minimum=minimum,
-                beside=beside,
-            ).delta(at)
-            <= target
-        )
+        return build(threshold=threshold).delta(at) <= target
 
     if not meets(LARGEST_THRESHOLD):
         raise DomainError(

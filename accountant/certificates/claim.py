@@ -23,8 +23,7 @@ from accountant.environment import to_nearest
 from accountant.errors import DomainError, UnsupportedError
 from accountant.ledger import Accountant
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.discrete import IntegerPair
-from accountant.mechanisms.integer_laws import GaussianSumLaw, GeometricLaw
+from accountant.mechanisms.integer_laws import GaussianSumPair, GeometricPair
 from accountant.mechanisms.laplace import LaplacePair
 from accountant.mechanisms.user_defined import PMFPair
 from accountant.pairs.atoms import ResponsePair
@@ -109,12 +108,10 @@ def _described(pair: DominatingPair, reverse: bool) -> dict[str, Any] | None:
         return found | ({"infinite": pair.infinite} if pair.infinite else {})
     if isinstance(pair, LaplacePair) and pair.reach > 0.0:
         return {"laplace": pair.reach}
-    if isinstance(pair, IntegerPair) and pair.shift:
-        law = pair.law
-        if isinstance(law, GeometricLaw):
-            return {"discrete_laplace": law.spread, "sensitivity": pair.shift}
-        if isinstance(law, GaussianSumLaw) and law.clients == 1:
-            return {"discrete_gaussian": law.spread, "sensitivity": pair.shift}
+    if isinstance(pair, GeometricPair) and pair.shift:
+        return {"discrete_laplace": pair.spread, "sensitivity": pair.shift}
+    if isinstance(pair, GaussianSumPair) and pair.shift and pair.clients == 1:
+        return {"discrete_gaussian": pair.spread, "sensitivity": pair.shift}
     if isinstance(pair, PMFPair) and len(pair.p) <= MOST_LISTED:
         p, q = (pair.q, pair.p) if reverse else (pair.p, pair.q)
         return {"p": list(p), "q": list(q)}

@@ -4,7 +4,12 @@
 direction of each alternative.
 """
 
-from accountant.composition.composition import Composition
-from accountant.composition.disjoint import AdaptiveParallel, Parallel, composed, parallel
+from accountant.composition.composition import (
+    AdaptiveParallel,
+    Composition,
+    Parallel,
+    composed,
+    parallel,
+)
 
 __all__ = ["AdaptiveParallel", "Composition", "Parallel", "composed", "parallel"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from typing import TypeVar
 
 from accountant.environment import to_nearest
 from accountant.mechanisms.base import Counted, Mechanism
@@ -14,6 +15,7 @@ from accountant.pairs.product import WorstPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.poisson import PoissonSampled
 
+T = TypeVar("T")
 MOST_ALTERNATIVES = 64
 ADD_OR_REMOVE = NeighbouringRelation.ADD_OR_REMOVE
 
@@ -53,13 +55,7 @@ def _problems(alternatives: Iterable[Counted]) -> Problems:
 
 def _pruned(parts: Iterable[tuple[DominatingPair, int]]) -> Parts:
     """Merge equal pairs and drop pairs that release nothing."""
-    kept = tuple([part for part in parts if part[1] and part[0].pure_epsilon > 0.0])
-    if len(kept) < 2 or len(dict(kept)) == len(kept):
-        return kept
-    merged: dict[DominatingPair, int] = {}
-    for pair, count in kept:
-        merged[pair] = merged.get(pair, 0) + count
-    return tuple(merged.items())
+    return _merged(tuple([part for part in parts if part[1] and part[0].pure_epsilon > 0.0]))
 
 
 def counted_alternatives(mechanism: Mechanism) -> tuple[Counted, ...]:
@@ -134,10 +130,10 @@ def _place(part: tuple[Mechanism, int]) -> tuple[float, float, str]:
     return math.inf, 0.0, repr(mechanism)
 
 
-def _merged(parts: Counted) -> Counted:
-    if len(parts) == 1 or len(dict(parts)) == len(parts):
+def _merged(parts: tuple[tuple[T, int], ...]) -> tuple[tuple[T, int], ...]:
+    if len(parts) < 2 or len(dict(parts)) == len(parts):
         return parts
-    counts: dict[Mechanism, int] = {}
-    for mechanism, n in parts:
-        counts[mechanism] = counts.get(mechanism, 0) + n
+    counts: dict[T, int] = {}
+    for part, n in parts:
+        counts[part] = counts.get(part, 0) + n
     return tuple(counts.items())

@@ -18,11 +18,8 @@ from accountant.analyses import gdp
 from accountant.checks import Argument
 from accountant.environment import to_nearest
 from accountant.errors import DomainError, PrecisionError
-from accountant.search import DOUBLES, bisect, boundary
-
-# erf is trusted to 8 roundings and erfc to 16 (docs/theorems.md, Library functions).
-ERF, ERFC = 8.0 * U, 16.0 * U
-LOG_2_ROOT_PI = 1.265512123  # log(2√π), rounded down
+from accountant.pairs.excess import mu_of_pure
+from accountant.search import DOUBLES, boundary
 
 
 @to_nearest
@@ -39,10 +36,8 @@ def pure_to_rdp(epsilon: object, order: object) -> float:
     >>> pure_to_rdp(1.0, 2.0) < 1.0
     True
     """
-    e, alpha = (
-        iv.of(checks.number(checks.FINITE_EPSILON, epsilon)),
-        iv.of(checks.number(checks.ORDER, order)),
-    )
+    e = iv.of(checks.number(checks.FINITE_EPSILON, epsilon))
+    alpha = iv.of(checks.number(checks.ORDER, order))
     # cosh(x) = e^x (1 + e^-2x)/2, and (α - ½) - ½ = α - 1.
     ratio = iv.log1p(iv.exp(-((alpha * 2.0 - 1.0) * e))) - iv.log1p(iv.exp(-e))
     return max(min((e + ratio / (alpha - 1.0)).up(), e.up()), 0.0)
@@ -88,48 +83,7 @@ def pure_to_gdp(epsilon: object) -> float:
     >>> 1.23 < pure_to_gdp(1.0) < 1.24
     True
     """
-    e = checks.number(checks.FINITE_EPSILON, epsilon)
-    if e == 0.0:
-        return 0.0
-    if e < 1e-290:
-        # tanh(ε/2)/2 <= ε/4 <= Φ(0.63·ε) - 1/2, for the density is flat here and 0.63·φ(0) > 1/4.
-        return math.nextafter(1.26 * e, math.inf)
-    # Between neighbouring doubles, the larger of which is certain.
-    certain = _certainty(e)
-    largest = DOUBLES.rank(sys.float_info.max)
-    return DOUBLES.value(bisect(lambda rank: certain(DOUBLES.value(rank)), largest, 0))
-
-
-def _certainty(epsilon: float) -> Callable[[float], bool]:
-    """Return a function of μ: whether Φ(-μ/2) <= 1/(1 + e^ε) is certain."""
-    if epsilon > 600.0:
-        # erfc(x) <= e^(-x²)/(x√π), compared by logarithms.
-        least, root = (iv.log1p(iv.exp(-epsilon)) + epsilon).upper, iv.sqrt(8.0)
-
-        def by_logarithms(mu: float) -> bool:
-            x = iv.of(mu) / root
-            return bool((x * x + iv.log(x) + LOG_2_ROOT_PI).lower >= least)
-
-        return by_logarithms
-    tail = (2.0 / (iv.exp(epsilon) + 1.0)).down()
-    middle = (-iv.expm1(-epsilon) / (iv.exp(-epsilon) + 1.0)).up()
-    # The first resolves small ε: Φ(μ/2) - Φ(-μ/2) = erf(μ/√8) >= tanh(ε/2).
-    return lambda mu: _erf_lower(mu) >= middle or _erfc_upper(mu) <= tail
-
-
-def _erf_lower(mu: float) -> float:
-    """Bound erf(μ/√8) from below."""
-    return math.erf(_argument(mu)) * (1.0 - 2.0 * ERF)
-
-
-def _erfc_upper(mu: float) -> float:
-    """Bound erfc(μ/√8) from above."""
-    return math.erfc(_argument(mu)) * (1.0 + 2.0 * ERFC) + 1e-300
-
-
-def _argument(mu: float) -> float:
-    # Three roundings of 2**-53, and taken off four.
-    return mu / math.sqrt(8.0) * (1.0 - 2.0**-51)
+    return mu_of_pure(checks.number(checks.FINITE_EPSILON, epsilon))
 
 
 @to_nearest
@@ -228,19 +182,11 @@ def largest_gdp(epsilon: object, delta: object) -> float:
     >>> gdp_to_delta(mu, 1.0) <= 1e-5
     True
     """
-    point, target = (
-        checks.number(checks.FINITE_EPSILON, epsilon),
-        checks.number(checks.TARGET_DELTA, delta),
-    )
+    point = checks.number(checks.FINITE_EPSILON, epsilon)
+    target = checks.number(checks.TARGET_DELTA, delta)
     guess = max(point / math.sqrt(-2.0 * math.log(target)), target)
-    rank = boundary(
-        lambda mu: gdp.delta_ends(mu, point)[1],
-        target,
-        DOUBLES,
-        guess,
-        DOUBLES.rank(sys.float_info.min),
-        DOUBLES.rank(sys.float_info.max),
-    )
+    ends = DOUBLES.rank(sys.float_info.min), DOUBLES.rank(sys.float_info.max)
+    rank = boundary(lambda mu: gdp.delta_ends(mu, point)[1], target, DOUBLES, guess, *ends)
     if rank is None:
         raise PrecisionError(f"no mu was certified for epsilon = {point!r}, delta = {target!r}")
     return DOUBLES.value(rank)
@@ -272,11 +218,8 @@ def approximate_dp_tradeoff(epsilon: object, delta: object, fpr: object) -> floa
     >>> approximate_dp_tradeoff(0.0, 0.0, 0.25)
     0.75
     """
-    e, d, x = (
-        checks.number(checks.FINITE_EPSILON, epsilon),
-        checks.number(checks.DELTA, delta),
-        checks.number(checks.FPR, fpr),
-    )
+    e, d = checks.number(checks.FINITE_EPSILON, epsilon), checks.number(checks.DELTA, delta)
+    x = checks.number(checks.FPR, fpr)
     kept = iv.of(1.0) - d
     steep = kept - iv.exp(e) * x
     flat = iv.exp(-e) * (kept - x)

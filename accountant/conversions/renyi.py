@@ -193,11 +193,8 @@ def tcdp_to_epsilon(rho: object, omega: object, delta: object, *, form: str = "a
     >>> zcdp_to_epsilon(0.5, 1e-5) < tcdp_to_epsilon(0.5, 3.0, 1e-5)
     True
     """
-    r, limit, target = (
-        checks.number(checks.RHO, rho),
-        checks.number(checks.OMEGA, omega),
-        checks.number(checks.DELTA, delta),
-    )
+    r, limit = checks.number(checks.RHO, rho), checks.number(checks.OMEGA, omega)
+    target = checks.number(checks.DELTA, delta)
     checks.choice("form", form, ("asoodeh", "canonne", "bun-steinke"))
     if r == 0.0:
         return 0.0
@@ -221,11 +218,8 @@ def tcdp_to_delta(rho: object, omega: object, epsilon: object) -> float:
     >>> zcdp_to_delta(0.5, 5.0) < tcdp_to_delta(0.5, 3.0, 5.0) < 1e-2
     True
     """
-    r, limit, point = (
-        checks.number(checks.RHO, rho),
-        checks.number(checks.OMEGA, omega),
-        checks.number(checks.EPSILON, epsilon),
-    )
+    r, limit = checks.number(checks.RHO, rho), checks.number(checks.OMEGA, omega)
+    point = checks.number(checks.EPSILON, epsilon)
     if r == 0.0:
         return 0.0
     if r == math.inf:

@@ -1,4 +1,4 @@
-"""Randomised response between two answers, shuffled: from above, for all answers of the others.
+"""Laws of a report, and randomised response between two answers, shuffled: from above.
 
 docs/theorems_shuffling.md, Theorem H4.
 """
@@ -14,62 +14,20 @@ from numpy.typing import NDArray
 
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
-from accountant.derived.report_sum import Fineness, Terms, mean_excess
+from accountant.derived.report_sum import ReportLaw, multisets
+from accountant.mechanisms.gaussian import Gaussian
+from accountant.mechanisms.laplace import Laplace
+from accountant.mechanisms.stated_guarantees import RandomizedResponse
+from accountant.pairs.atoms import Atoms
 from accountant.pairs.base import DominatingPair
-
-LARGEST = 600.0  # of exponents
-
-
-class ReportLaw(NamedTuple):
-    """Atoms of a report under a common law, and the ratios of the user's two laws to it.
-
-    Attributes
-    ----------
-    one, two : float64 arrays of one length
-        Ratios of the laws of the user's first and second value.
-    masses : float64 array
-        Positive masses of the common law; with ``rest`` they add up to one.
-    rest : float
-        The probability that a report is not drawn from the common law.
-    ratio_error, mass_error : float
-        Relative errors.
-    left_out : float
-        Mass of the first law that is in no atom.
-    """
-
-    one: FloatArray
-    two: FloatArray
-    masses: FloatArray
-    rest: float
-    ratio_error: float
-    mass_error: float
-    left_out: float
-
-
-def excess(law: ReportLaw, users: int, epsilon: float, fineness: Fineness, *, upper: bool) -> float:
-    """Bound E(Σ(one - e^ε·two))₊ / users from above or below (Theorem H1)."""
-    grown = math.exp(min(epsilon, LARGEST))
-    sign = 1.0 if upper else -1.0
-    slack = (law.one + grown * law.two) * (law.ratio_error + 8.0 * U)
-    values = law.one - grown * law.two + sign * slack
-    masses = law.masses
-    if law.rest > 0.0:
-        values, masses = np.append(values, 0.0), np.append(masses, law.rest)
-    found = mean_excess(Terms(values, masses), users, fineness)[upper]
-    slip = math.expm1(min(users * math.log1p(law.mass_error), LARGEST)) * (1.0 + 1e-9)
-    if upper:
-        return min(found * (1.0 + slip) + law.left_out, 1.0)
-    return max(found * (1.0 - slip), 0.0)
 
 
 def kary_blanket(epsilon0: float, k: int) -> ReportLaw:
     """Return the atoms of k-ary randomised response: the two values, and any other."""
     a, size = math.exp(epsilon0), math.exp(epsilon0) + (k - 1.0)
-    one, two, many = [a, 1.0, 1.0], [1.0, a, 1.0], [1.0, 1.0, k - 2.0]
-    kept = slice(None, 3 if k > 2 else 2)
-    rest = math.expm1(epsilon0) / size
-    masses = np.array(many[kept]) / size
-    return ReportLaw(np.array(one[kept]), np.array(two[kept]), masses, rest, 16 * U, 16 * U, 0.0)
+    rows = np.array([[a, 1.0, 1.0], [1.0, a, 1.0], [1.0, 1.0, k - 2.0]])
+    one, two, many = rows[:, : min(k, 3)]
+    return ReportLaw(one, two, many / size, math.expm1(epsilon0) / size, 16 * U, 16 * U, 0.0)
 
 
 def kary_others(epsilon0: float, k: int, *, reverse: bool) -> ReportLaw:
@@ -78,16 +36,10 @@ def kary_others(epsilon0: float, k: int, *, reverse: bool) -> ReportLaw:
     ``reverse`` exchanges the user's two values.
     """
     a, size = math.exp(epsilon0), math.exp(epsilon0) + (k - 1.0)
-    if k > 2:
-        one, two, many = [a, 1.0, 1.0 / a, 1.0], [1.0, a, 1.0 / a, 1.0], [1.0, 1.0, a, k - 3.0]
-        kept = slice(None, 4 if k > 3 else 3)
-    else:
-        one, two, many, kept = [a, 1.0 / a], [1.0, 1.0], [1.0, a], slice(None)
+    rows = [[a, 1.0, 1.0 / a, 1.0], [1.0, a, 1.0 / a, 1.0], [1.0, 1.0, a, k - 3.0]]
+    one, two, many = np.array(rows if k > 2 else [[a, 1.0 / a], [1.0, 1.0], [1.0, a]])[:, :k]
     first, second = (two, one) if reverse else (one, two)
-    masses = np.array(many[kept]) / size
-    return ReportLaw(
-        np.array(first[kept]), np.array(second[kept]), masses, 0.0, 16 * U, 16 * U, 0.0
-    )
+    return ReportLaw(first, second, many / size, 0.0, 16 * U, 16 * U, 0.0)
 
 
 @lru_cache(maxsize=32)
@@ -280,11 +232,8 @@ def _nodes(mean_variance: tuple[FloatArray, FloatArray], most: int) -> _Nodes:
     last = whole
     if low > 0.5 * CUT:
         last = min(whole, math.ceil(period * math.acos(1.0 - CUT / low) / (2.0 * math.pi)))
-        left = (
-            0.0
-            if last == whole
-            else math.exp(-low * (1.0 - math.cos(2.0 * math.pi * last / period)))
-        )
+        fallen = math.exp(-low * (1.0 - math.cos(2.0 * math.pi * last / period)))
+        left = fallen if last < whole else 0.0
     angles = np.asarray(2.0 * math.pi / period * np.arange(last + 1), dtype=np.float64)
     weights = np.full(last + 1, 2.0 / period)
     weights[0] = 1.0 / period
@@ -361,3 +310,45 @@ def _log_transform(
         near = np.where(lost < 0.5, 16.0 * U * lost, 8.0 * U / np.maximum(np.exp(modulus), 1e-20))
         errors.append(near + 16.0 * U * np.abs(turn))
     return np.array(rows), np.array(errors)
+
+
+Randomizer = RandomizedResponse | Laplace | Gaussian
+
+
+# Losses of few users that are told apart.
+MOST_LOSSES = 2**12
+
+
+def others_law(randomizer: RandomizedResponse | Laplace, knots: int, *, reverse: bool) -> ReportLaw:
+    """Return the law of a report when all other users have one value (Theorem H2)."""
+    if isinstance(randomizer, RandomizedResponse):
+        return kary_others(randomizer.epsilon0, randomizer.k, reverse=reverse)
+    pair = randomizer.pairs()[0]
+    most = float(pair.pure_epsilon)
+    return others(pair, most, most, knots, reverse=reverse)
+
+
+def atoms_of_few(law: ReportLaw, users: int) -> Atoms:
+    """Return the losses of all multisets of reports and their probabilities (H1, H3)."""
+    every = multisets(tuple(law.masses.tolist()), users)
+    one, two = every.numbers @ law.one, every.numbers @ law.two
+    loss = np.log(one / two)
+    p, q = every.chances * (one / users), every.chances * (two / users)
+    ratio_error = law.ratio_error + (law.one.size + 4.0) * U
+    slip = math.expm1(users * math.log1p(law.mass_error) + every.slip)
+    moved = 2.0 * ratio_error + 8.0 * U * (1.0 + float(np.abs(loss).max()))
+    error = slip + ratio_error + 16.0 * U
+    # What is left out only makes the profile smaller.
+    seen = (p > 1e-290) & (q > 1e-290)
+    loss, p, q = loss[seen], p[seen], q[seen]
+    if loss.size > MOST_LOSSES:
+        # Multisets of nearly the same loss are not told apart: post-processing.
+        least, reach = float(loss.min()), float(np.ptp(loss))
+        cell = np.floor((loss - least) * ((MOST_LOSSES - 1) / reach)).astype(np.int64)
+        p, q = (np.bincount(cell, weights=mass).astype(np.float64) for mass in (p, q))
+        p, q = p[p > 0.0], q[p > 0.0]
+        error += loss.size * U
+        loss, moved = np.log(p / q), 4.0 * error + moved
+    order = np.argsort(loss)
+    lost = max(0.0, 1.0 - float(q.sum()))
+    return Atoms(loss[order], p[order], q[order], 0.0, lost, error, moved)

@@ -18,7 +18,7 @@ from accountant.checks import Argument
 from accountant.derived.joint import one_of
 from accountant.environment import to_nearest
 from accountant.mechanisms.base import Mechanism, Profile
-from accountant.mechanisms.fields import Wrapper
+from accountant.mechanisms.fields import Wrapper, set_fields
 from accountant.mechanisms.stated_guarantees import nothing
 from accountant.pairs.base import DominatingPair
 from accountant.pairs.profile_pair import ProfileBounds, least_point, rdp_bound, two_sided
@@ -235,10 +235,7 @@ class BestOfRuns(Wrapper):
     eta: float = field(default=1.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "base", one_of(self.base))
-        gamma = checks.number(STOPPING, self.stopping_probability)
-        object.__setattr__(self, "stopping_probability", gamma)
-        object.__setattr__(self, "eta", checks.number(ETA, self.eta))
+        set_fields(self, STOPPING, ETA, base=one_of(self.base))
 
     @classmethod
     @to_nearest
@@ -305,8 +302,7 @@ class BestOfPoissonRuns(Wrapper):
     mean: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "base", one_of(self.base))
-        object.__setattr__(self, "mean", checks.number(POISSON_MEAN, self.mean))
+        set_fields(self, POISSON_MEAN, base=one_of(self.base))
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return one pair for the larger profile of the two directions."""
@@ -354,9 +350,7 @@ class FirstAboveThreshold(Wrapper):
     stopping_probability: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "base", one_of(self.base))
-        gamma = checks.number(STOPPING, self.stopping_probability)
-        object.__setattr__(self, "stopping_probability", gamma)
+        set_fields(self, STOPPING, base=one_of(self.base))
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return one pair for the larger profile of the two directions."""

@@ -7,6 +7,7 @@ of finitely many values. docs/theorems_shuffling.md, Theorem H3.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
+from accountant.analyses.solver import above_crossing, below_crossing
+from accountant.search import narrow
 
 # Terms whose multisets of values are listed, at most. This and the next affect speed alone.
 MOST_TERMS = 512
@@ -315,3 +318,82 @@ def _aliases(terms: Terms, count: int, c: float, length: float, tau: float) -> f
     sizes = np.exp(np.minimum(logs[1:] - moved - np.log(math.e * tilts[1:]), 700.0))
     below = float((sizes / -np.expm1(-moved)).min())
     return (above + below) * (1.0 + 1e-9)
+
+
+LARGEST = 600.0  # of exponents
+
+
+class ReportLaw(NamedTuple):
+    """Atoms of a report under a common law, and the ratios of the user's two laws to it.
+
+    Attributes
+    ----------
+    one, two : float64 arrays of one length
+        Ratios of the laws of the user's first and second value.
+    masses : float64 array
+        Positive masses of the common law; with ``rest`` they add up to one.
+    rest : float
+        The probability that a report is not drawn from the common law.
+    ratio_error, mass_error : float
+        Relative errors.
+    left_out : float
+        Mass of the first law that is in no atom.
+    """
+
+    one: FloatArray
+    two: FloatArray
+    masses: FloatArray
+    rest: float
+    ratio_error: float
+    mass_error: float
+    left_out: float
+
+
+def excess(law: ReportLaw, users: int, epsilon: float, fineness: Fineness, *, upper: bool) -> float:
+    """Bound E(Σ(one - e^ε·two))₊ / users from above or below (Theorem H1)."""
+    grown = math.exp(min(epsilon, LARGEST))
+    sign = 1.0 if upper else -1.0
+    slack = (law.one + grown * law.two) * (law.ratio_error + 8.0 * U)
+    values = law.one - grown * law.two + sign * slack
+    masses = law.masses
+    if law.rest > 0.0:
+        values, masses = np.append(values, 0.0), np.append(masses, law.rest)
+    found = mean_excess(Terms(values, masses), users, fineness)[upper]
+    slip = math.expm1(min(users * math.log1p(law.mass_error), LARGEST)) * (1.0 + 1e-9)
+    if upper:
+        return min(found * (1.0 + slip) + law.left_out, 1.0)
+    return max(found * (1.0 - slip), 0.0)
+
+
+# How close the two sides of a crossing come, relatively.
+CLOSE = 5e-7
+
+
+# The ε that are tried first, in nats.
+LADDER = tuple(1e-3 * 2.0**k for k in range(20))
+
+
+# Halvings of the interval below the first of them that costs little enough; then a crossing is
+# looked for.
+HALVINGS = 10
+
+
+# The ε that are tried where none is found, each four times as far from the guess.
+TRIES = 12
+
+
+def epsilon_at(
+    delta: float, rough: Callable[[float], float], fine: Callable[[float], float], *, upper: bool
+) -> float | None:
+    """Return an ε where ``fine`` is at most ``delta``, or for a lower end is above it, or None.
+
+    Where a crossing is looked for first goes by ``rough``, which need not fall everywhere.
+    """
+    high = next((at for at in LADDER if rough(at) <= delta), None)
+    if high is None:
+        return None
+    guess, _ = narrow(lambda at: rough(at) <= delta, high, 0.0, HALVINGS)
+    search, side = (above_crossing, 1.0) if upper else (below_crossing, -1.0)
+    found = search(fine, delta, guess, LADDER[-1], close=CLOSE)
+    tried = (guess * (1.0 + side * CLOSE * 4.0**k) for k in range(TRIES))
+    return found or next((at for at in tried if at > 0.0 and (fine(at) <= delta) == upper), None)

@@ -76,9 +76,7 @@ class BandedToeplitz(ToeplitzStrategy):
         return WindowStream(self.column[1:], size, self.steps, whole=whole)
 
     def _column(self) -> Series:
-        values = np.zeros(self.steps)
-        values[: self.bands] = self.column
-        return Series(values)
+        return Series(np.pad(self.column, (0, self.steps - self.bands)))
 
     def _inverse(self) -> Series:
         return reciprocal(self.column, self.steps)
@@ -102,9 +100,13 @@ def banded_square_root(steps: int, *, bands: int) -> BandedToeplitz:
     Its coefficients are binom(2j, j) / 4^j, rounded to doubles: the strategy is that of the rounded
     numbers (Fichtenberger, Henzinger, Upadhyay 2023; Kalinin, Lampert 2024).
     """
-    count = checks.integer("bands", bands, 1, as_steps(steps))
-    j = np.arange(1.0, count)
-    return BandedToeplitz((1.0, *np.cumprod((2.0 * j - 1.0) / (2.0 * j)).tolist()), steps=steps)
+    return BandedToeplitz(_of_root(steps, bands, 1.0), steps=steps)
+
+
+def _of_root(steps: int, bands: int, less: float) -> tuple[float, ...]:
+    """Return the first coefficients of (1 - x)^{-1/2} (``less`` 1), or of (1 - x)^{1/2} (3)."""
+    j = np.arange(1.0, checks.integer("bands", bands, 1, as_steps(steps)))
+    return (1.0, *np.cumprod((2.0 * j - less) / (2.0 * j)).tolist())
 
 
 def input_perturbation(steps: int) -> BandedToeplitz:
@@ -167,9 +169,7 @@ class BandedInverse(ToeplitzStrategy):
         return self._series
 
     def _inverse(self) -> Series:
-        values = np.zeros(self.steps)
-        values[: len(self.inverse_column)] = self.inverse_column
-        return Series(values)
+        return Series(np.pad(self.inverse_column, (0, self.steps - len(self.inverse_column))))
 
     def _drift(self, scale: float, participation: Participation | None) -> float:
         width = len(self.inverse_column)
@@ -180,9 +180,8 @@ class BandedInverse(ToeplitzStrategy):
         # What was rounded differently passes through C.
         column = self._column()
         low = float(np.abs(column.values).sum()) * (1.0 + self.steps * U)
-        return up(
-            column.widened(0.0, low)[1] * (1.0 + 2.0 * computed) * math.sqrt(self.steps), 16.0
-        )
+        most = column.widened(0.0, low)[1]
+        return up(most * (1.0 + 2.0 * computed) * math.sqrt(self.steps), 16.0)
 
 
 @to_nearest
@@ -192,9 +191,7 @@ def banded_inverse_square_root(steps: int, *, bands: int) -> BandedInverse:
     Those are the coefficients of the inverse of the prefix sums' square root (Kalinin, McKenna,
     Upadhyay, Lampert 2025), rounded to doubles.
     """
-    count = checks.integer("bands", bands, 1, as_steps(steps))
-    j = np.arange(1.0, count)
-    return BandedInverse((1.0, *np.cumprod((2.0 * j - 3.0) / (2.0 * j)).tolist()), steps=steps)
+    return BandedInverse(_of_root(steps, bands, 3.0), steps=steps)
 
 
 @to_nearest

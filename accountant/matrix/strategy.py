@@ -295,11 +295,8 @@ class Strategy(Described, ABC):
         -----
         *Guarantee.* docs/theorems_matrix.md, Theorems X1 and X2.
         """
-        return Bounds(
-            *self._sensitivity(
-                _participation(self.steps, min_separation, max_participations, cyclic)
-            )
-        )
+        when = _participation(self.steps, min_separation, max_participations, cyclic)
+        return Bounds(*self._sensitivity(when))
 
     @to_nearest
     def mechanism(

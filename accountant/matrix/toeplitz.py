@@ -130,17 +130,12 @@ def pattern_sum(values: FloatArray, separation: int, count: int) -> FloatArray:
     Windows are doubled, so non-negative terms are added without cancellation: a sum has at most
     2 log₂(count) + 2 roundings.
     """
-    total: FloatArray | None = None
-    window, covered, held = values, 1, 0
+    total, window, covered, held = np.zeros_like(values), values, 1, 0
     while True:
         if count & covered:
-            if total is None:
-                total = window.copy()
-            else:
-                total = _add_shifted(total, window, held * separation)
+            total = _add_shifted(total, window, held * separation)
             held += covered
         if held >= count:
-            assert total is not None
             return total
         window = _add_shifted(window.copy(), window, covered * separation)
         covered *= 2
@@ -262,11 +257,9 @@ class ToeplitzStrategy(Strategy):
         total = float(np.abs(inverse.values).sum()) * (1.0 + self.steps * U)
         total = inverse.widened(0.0, total)[1]
         room = 1.0 - total * rounding
-        return (
-            up((REACH * scale * self._noise_growth() + total) / room, 32.0)
-            if room > 0.0
-            else math.inf
-        )
+        if not room > 0.0:
+            return math.inf
+        return up((REACH * scale * self._noise_growth() + total) / room, 32.0)
 
 
 def _prefix_sums(column: FloatArray) -> tuple[FloatArray, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
@@ -200,21 +201,18 @@ class RenyiTable:
 
     def __call__(self, order: float) -> float:
         """Return the bound at any real order > 1; infinite beyond the last."""
-        if order > self.orders[-1]:
+        place = bisect_left(self.orders, order)
+        if place == len(self.orders):
             return math.inf
+        high, d = self.orders[place], self.divergences[place]
+        if order == high:
+            return d
         # K(α) = (α-1)·D_α is convex and vanishes at 1: it lies below chords.
-        low, k_low = 1.0, 0.0
-        for high, d in zip(self.orders, self.divergences, strict=True):
-            k_high = (high - 1.0) * d
-            if order <= high:
-                if order == high:
-                    return d
-                share = (order - low) / (high - low)
-                chord = up((k_low * (1.0 - share) + k_high * share) / (order - 1.0), 16.0)
-                # D_α does not decrease with the order either.
-                return min(chord, d)
-            low, k_low = high, k_high
-        return math.inf
+        low, before = (self.orders[place - 1], self.divergences[place - 1]) if place else (1.0, 0.0)
+        share = (order - low) / (high - low)
+        chord = (low - 1.0) * before * (1.0 - share) + (high - 1.0) * d * share
+        # D_α does not decrease with the order either.
+        return min(up(chord / (order - 1.0), 16.0), d)
 
 
 @dataclass(frozen=True)

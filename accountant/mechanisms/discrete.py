@@ -9,22 +9,22 @@ from typing import ClassVar
 import numpy as np
 
 from accountant import checks
-from accountant._basics.rounding import half_square, ratio_up
+from accountant._basics.rounding import U, half_square, ratio_up, up
 from accountant.errors import UnsupportedError
 from accountant.mechanisms.concentrated import ConcentratedPair
 from accountant.mechanisms.fields import BoundedContribution, set_fields
 from accountant.mechanisms.gaussian import SumNoise
 from accountant.mechanisms.integer_laws import (
     MOST_ATOMS,
-    GaussianSumLaw,
-    GeometricLaw,
-    IntegerLaw,
-    SkellamLaw,
+    GaussianSumPair,
+    GeometricPair,
+    IntegerPair,
     atoms_within_reach,
 )
-from accountant.pairs.atoms import AtomicPair, Atoms
-from accountant.pairs.base import DominatingPair, LineLaw
+from accountant.pairs.atoms import Atoms
+from accountant.pairs.base import DominatingPair
 from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
+from accountant.search import narrow
 
 CLIENTS = checks.integers("contributors", 1, 2**20, "Count those who surely add their noise")
 VARIANCE = checks.positive(
@@ -46,75 +46,6 @@ class IntegerNoise(BoundedContribution):
     def __post_init__(self) -> None:
         moved = checks.integer("sensitivity", self.sensitivity, 0, 2**40)
         set_fields(self, *self.numbers, sensitivity=moved)
-
-
-@dataclass(frozen=True)
-class IntegerPair(AtomicPair):
-    """One noise on the integers around ``shift`` and around 0: x ↦ shift - x exchanges the two."""
-
-    law: IntegerLaw
-    shift: int
-
-    is_symmetric = True
-
-    @property
-    def _nothing(self) -> Atoms | None:
-        """The one atom, where nothing is told apart or all is."""
-        told = 1.0 if self.infinite_mass else 0.0
-        if not (told or self.shift == 0 or self.law.spread == math.inf):
-            return None
-        mass = np.full(1, 1.0 - told)
-        return Atoms(np.zeros(1), mass, mass.copy(), told, told, 0.0, 0.0)
-
-    def atoms(self) -> Atoms:
-        """Return one atom for every integer within reach of either centre."""
-        return self._nothing or self.law.atoms(self.shift, 0)
-
-    def centred(self) -> Atoms:
-        """Return them on cells that x ↦ -x exchanges: as many on the left as on the right."""
-        return self._nothing or self.law.atoms(self.shift, self.shift)
-
-    @property
-    def infinite_mass(self) -> float:
-        """None, but for noise that hides nothing."""
-        return 1.0 if self.shift and self.law.tells_all(self.shift) else 0.0
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """The ends of the atoms where losses are bounded, or no ends."""
-        bounded = self._nothing or self.pure_epsilon < math.inf
-        return super().support if bounded else (-math.inf, math.inf)
-
-    @property
-    def lattice(self) -> tuple[float, float] | None:
-        """That of the law."""
-        return None if self._nothing else self.law.lattice(self.shift)
-
-    @property
-    def line(self) -> LineLaw | None:
-        """That of the law; the atoms elsewhere."""
-        return (None if self._nothing else self.law.line(self.shift)) or super().line
-
-    @property
-    def rho(self) -> float:
-        """That of the law, or of the pure ε."""
-        return 0.0 if self.pure_epsilon == 0.0 else min(self.law.rho(self.shift), super().rho)
-
-    @property
-    def pure_epsilon(self) -> float:
-        """That of the law."""
-        if self._nothing:
-            return math.inf if self.infinite_mass else 0.0
-        return self.law.pure_epsilon(self.shift)
-
-    def finite_rdp(self, order: float) -> float:
-        """Return the divergence of the finite losses, rounded up."""
-        found = None if self._nothing else self.law.divergence(self.shift, order)
-        return super().finite_rdp(order) if found is None else found
-
-    def rdp(self, order: float) -> float:
-        """Return the divergence, rounded up; infinite where all is told."""
-        return math.inf if self.infinite_mass else self.finite_rdp(order)
 
 
 @dataclass(frozen=True, repr=False)
@@ -153,7 +84,7 @@ class DiscreteGaussian(IntegerNoise):
         sigma, shift = self.noise_multiplier, int(self.distance)
         if shift and sigma < math.inf and atoms_within_reach(sigma, shift) > MOST_ATOMS:
             return (_curve_of_vectors(shift, sigma),)
-        return (IntegerPair(GaussianSumLaw(sigma), shift),)
+        return (GaussianSumPair(sigma, shift),)
 
 
 @dataclass(frozen=True, repr=False)
@@ -186,7 +117,7 @@ class DiscreteLaplace(IntegerNoise):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the one pair, which is its own reverse by reflection."""
-        return (IntegerPair(GeometricLaw(self.scale), int(self.distance)),)
+        return (GeometricPair(self.scale, int(self.distance)),)
 
 
 @dataclass(frozen=True, repr=False)
@@ -244,8 +175,123 @@ class DiscreteGaussianSum(IntegerNoise):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the one pair, which is its own reverse by reflection."""
-        law = GaussianSumLaw(self.noise_multiplier, self.contributors)
-        return (IntegerPair(law, int(self.distance)),)
+        return (GaussianSumPair(self.noise_multiplier, int(self.distance), self.contributors),)
+
+
+# Of Skellam noise: the largest variance whose table is made.
+MOST_VARIANCE = 1e9
+# The largest sensitivity that is listed though the noise does not reach so far.
+FARTHEST = 4096
+# The least logarithm of a mass that is listed; all others together are below the doubles.
+LEAST_LOG = -760.0
+# Bits of the fixed-point ratios, beside those of the variance.
+BITS = 128
+
+
+@dataclass(frozen=True)
+class SkellamPair(IntegerPair):
+    """The law of the difference of two Poisson counts of equal means, of variance ``spread``."""
+
+    def _listed(self, further: int) -> Atoms:
+        """Return one atom for every integer."""
+        reach, shift = self._reach(), self.shift
+        if not (self.spread <= MOST_VARIANCE and shift <= max(reach, FARTHEST)):
+            raise UnsupportedError(
+                f"Skellam must have a variance of at most {MOST_VARIANCE:g} and a sensitivity"
+                f" within reach of the noise; got variance = {self.spread!r} and sensitivity"
+                f" {shift}"
+            )
+        log_mass, error = self._log_masses(reach + shift + further)
+        x = np.arange(-reach - further, reach + shift + 1)
+        log_p, log_q = log_mass[np.abs(x - shift)], log_mass[np.abs(x)]
+        # The ratio of a log-concave law and its shift increases: so does its running maximum, which
+        # is as close to the truth as the ratios are.
+        loss = np.maximum.accumulate(log_p - log_q).astype(np.float64)
+        p, q = (np.exp(log.astype(np.float64)) for log in (log_p, log_q))
+        mass_error = error + (2.0 * float(np.abs(log_mass[-1])) + 8.0) * U
+        loss_error = 2.0 * error + 2.0 * U * float(np.abs(loss).max())
+        return Atoms(loss, p, q, 0.0, 0.0, mass_error, loss_error, 4e-323)
+
+    def finite_rdp(self, order: float) -> float:
+        """Return the divergence, or the bound by one Poisson count for high orders (M21)."""
+        if self._nothing:
+            return super().finite_rdp(order)
+        k, shift, power = self._reach(), self.shift, (order - 1.0) * self.shift
+        most = 1.0 + 2.0 * (k + shift) / self.spread  # P/Q to the power 1/Δ, k beyond the centre
+        # Where outcomes that are in no atom add less than e^-100 to E[e^{αL}].
+        if (
+            power * (2.0 / self.spread) / most <= 0.99 * math.asinh(k / self.spread)
+            and power * math.log(most) + self._log_tail(float(k)) <= -101.0
+        ):
+            return super().finite_rdp(order)
+        return _poisson_rdp(0.5 * self.spread, shift, order)
+
+    def _log_tail(self, k: float) -> float:
+        """Bound log P{X >= k} (Chernoff)."""
+        ratio = min(k / self.spread, 1e300)
+        # √(1 + r²) - 1 without cancellation.
+        return k * (ratio / (1.0 + math.hypot(1.0, ratio))) - k * math.asinh(ratio)
+
+    def _reach(self) -> int:
+        """Return an integer beyond which all masses are below e^LEAST_LOG."""
+        high = 1.0
+        while self._log_tail(high) > LEAST_LOG - 1.0:  # a unit for the rounding of the bound
+            high *= 1.1
+        return math.ceil(high)
+
+    def _log_masses(self, largest: int) -> tuple[np.ndarray, float]:
+        """Return log P(k) for k = 0..largest, and a bound on the errors.
+
+        The ratios r_k = I_{k+1}/I_k of successive masses satisfy r_k = 1 / (r_{k+1} + 2(k+1)/V)
+        (V the variance). Backwards the recursion forgets where it starts: an error at k + 1 is
+        multiplied by at most r_k² < 1 up to second order. It runs in integers, in units of 2^-bits.
+        """
+        small = max(0, math.ceil(-math.log2(self.spread)))
+        bits = BITS + 2 * small
+        one = 1 << bits
+        numerator, denominator = self.spread.as_integer_ratio()
+        start = largest + 64 + math.ceil(math.sqrt(max(1600.0, 4.0 * self.spread)))
+        ratio, forgotten = one >> 1, 1.0  # the true one is in (0, 1)
+        ratios = np.empty(largest)  # times 2^small, so that none is below the normal doubles
+        for k in range(start, -1, -1):
+            ratio = (one << bits) // (ratio + 2 * (k + 1) * denominator * one // numerator)
+            if k >= largest:
+                forgotten *= (ratio / one) ** 2
+            else:
+                ratios[k] = (ratio << small) / one
+        # Two quotients are cut by less than a unit each, the first times r_k² < 1: less than
+        # 2·start units in all. The start is off by less than 1/2, and 1/(r + c) moves by at most
+        # twice what its derivative says while r is off by so little.
+        steps = np.log(ratios.astype(np.longdouble)) - small * np.log(np.longdouble(2.0))
+        log = np.concatenate([np.zeros(1, np.longdouble), np.cumsum(steps)])
+        total = np.longdouble(1.0) + 2.0 * np.exp(log[1:]).sum()
+        log -= np.log(total)
+        unit = float(np.finfo(np.longdouble).eps)
+        # What is forgotten is a power of at least 64 of V/2 where V is small: over 2^-small it is
+        # less than its root.
+        least = float(ratios.min(initial=1.0))
+        in_ratio = (math.sqrt(forgotten) + 8.0 * start * 2.0 ** (small - bits)) / least + 2.0 * U
+        size = float(np.abs(log[-1])) + 1.0
+        error = largest * (in_ratio + 2.0 * unit * size) + 8.0 * unit * size
+        # The total's error is at most that of the masses in it.
+        return log, 2.0 * error
+
+
+def _poisson_rdp(mean: float, shift: int, order: float) -> float:
+    """Bound the divergence by that of one of the two counts, moved by ``shift`` (Theorem M21)."""
+    power = (order - 1.0) * shift
+    if not power < 1e300:
+        return math.inf
+
+    def below(s: float) -> bool:
+        return s * (shift + mean * math.exp(s)) < power
+
+    s, _ = narrow(below, math.exp(-60.0), 700.0, 60, geometric=True)  # a mere choice
+    # Logarithms one by one: the mean may be below all quotients.
+    logs = shift * (math.log(power) - math.log(s) - math.log(mean) - 1.0)
+    rest = (s * shift + mean * math.expm1(s)) / (order - 1.0)
+    size = shift * (abs(math.log(power)) + abs(math.log(s)) + abs(math.log(mean)) + 1.0) + rest
+    return max(up(logs + rest + 32.0 * U * size), 0.0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -291,7 +337,7 @@ class Skellam(IntegerNoise):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the one pair, which is its own reverse by reflection."""
-        return (IntegerPair(SkellamLaw(self.variance), int(self.distance)),)
+        return (SkellamPair(self.variance, int(self.distance)),)
 
 
 @dataclass(frozen=True, repr=False)

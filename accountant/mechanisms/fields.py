@@ -47,10 +47,7 @@ def group_factor(mechanism: Any, relation: NeighbouringRelation) -> int:
     record is removing (or blanking) it and adding (or filling in) another.
     """
     own = mechanism.relation
-    if relation is own or (own, relation) == (
-        ADD_OR_REMOVE,
-        ZERO_OUT,
-    ):
+    if relation is own or (own, relation) == (ADD_OR_REMOVE, ZERO_OUT):
         return 1
     if relation is REPLACE_ONE:
         return 2

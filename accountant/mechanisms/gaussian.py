@@ -15,7 +15,6 @@ from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import (
     LEAST,
     U,
-    half_square,
     lift,
     ratio_down,
     ratio_up,
@@ -26,9 +25,8 @@ from accountant.bounds import Bounds
 from accountant.environment import to_nearest
 from accountant.errors import PrecisionError
 from accountant.mechanisms.fields import BoundedContribution, Stated, set_fields
-from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import GAUSSIAN, SAMPLED, DominatingPair, GaussianPart, LineLaw, Masses
-from accountant.pairs.excess import loss_of_sample_inverse
+from accountant.pairs.excess import REACH, cells, loss_of_sample_inverse, reflected
 from accountant.relations import ADD_OR_REMOVE, NeighbouringRelation
 
 _ROOT_8 = math.sqrt(8.0)
@@ -171,7 +169,7 @@ class GaussianPair(DominatingPair):
     @property
     def gaussian_part(self) -> GaussianPart:
         """The parameters."""
-        return GaussianPart(self.sampling_probability, self.noise_multiplier, self.add)
+        return GaussianPart(self.sampling_probability, self.noise_multiplier, self.add, self.exact)
 
     @property
     def support(self) -> tuple[float, float]:
@@ -207,11 +205,6 @@ class GaussianPair(DominatingPair):
         return _variation(self.sampling_probability, self.noise_multiplier)
 
     @property
-    def rho(self) -> float:
-        """1/2σ²: mixing with Q does not raise a Rényi divergence (Theorem M6)."""
-        return half_square(self.mu)
-
-    @property
     def mu(self) -> float:
         """1/σ, sampled or not (Theorem M11)."""
         return ratio_up(1.0, self.noise_multiplier)
@@ -230,7 +223,7 @@ class GaussianPair(DominatingPair):
         """Return the masses between edges, which are carried back to the noise."""
         edges = np.asarray(edges, dtype=np.float64)
         if self.noise_multiplier == math.inf:
-            return _point(edges)
+            return Masses.at(0.0, edges)
         if self.add:
             return self._remove(-edges[::-1]).reverse()
         return self._remove(edges)
@@ -259,11 +252,7 @@ class GaussianPair(DominatingPair):
         """Bracket H(ε) of one release at any real ε."""
         if epsilon >= 0.0:
             return self._profile(epsilon, self.add)
-        # H(ε) = 1 - e^ε + e^ε·H'(-ε) with the reversed pair's H' (Theorem M1).
-        reverse = self._profile(-epsilon, not self.add)
-        rest, scale = -math.expm1(epsilon), math.exp(epsilon)
-        low = (rest + scale * float(reverse.lower)) * (1.0 - 32.0 * U)
-        return Bounds(low, min(up(rest + scale * float(reverse.upper), 32.0), 1.0))
+        return reflected(self._profile(-epsilon, not self.add), epsilon)
 
     def _profile(self, epsilon: float, add: bool) -> Bounds:
         if self.noise_multiplier == math.inf:
@@ -272,7 +261,9 @@ class GaussianPair(DominatingPair):
         q, sigma = self.sampling_probability, self.noise_multiplier
         lower, upper = core.delta_bounds(q, sigma, 1, epsilon, direction)
         if not self.exact:
-            lower = min(lower, core.delta_bounds(q, self.most_noise, 1, epsilon, direction)[0])
+            lower = min(
+                lower, core.delta_bounds(q, self.gaussian_part.most_noise, 1, epsilon, direction)[0]
+            )
         return Bounds(lower, upper)
 
 
@@ -302,10 +293,3 @@ def _variation(q: float, sigma: float) -> float:
     # The quotients are rounded; 64 units cover that, too.
     plain = up(lift(math.erf(1.0 / sigma / _ROOT_8)), 64.0)
     return min(up(lift(q * plain)), 1.0)
-
-
-def _point(edges: FloatArray) -> Masses:
-    """Return the masses of a loss that is always 0."""
-    mass = np.zeros(edges.size + 1)
-    mass[int(np.searchsorted(edges, 0.0, side="left"))] = 1.0
-    return Masses(mass, mass.copy(), 0.0)

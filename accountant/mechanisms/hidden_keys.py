@@ -95,7 +95,12 @@ def _laplace(scale: float, threshold: float, count: float) -> tuple[float, float
     x = (threshold - count) / scale
     least = 0.5 * math.exp(-abs(x))
     error = min((16.0 + 4.0 * abs(x) + 4.0 * abs(count / scale)) * U, 0.5)
-    return (least, 1.0 - least, error) if x >= 0.0 else (1.0 - least, least, error)
+    return _sides(least, error, x >= 0.0)
+
+
+def _sides(least: float, error: float, beyond: bool) -> tuple[float, float, float]:
+    """Return the lesser probability and its complement, exchanged where the other is asked."""
+    return (least, 1.0 - least, error) if beyond else (1.0 - least, least, error)
 
 
 def _geometric(scale: float, k: int) -> tuple[float, float, float]:
@@ -103,8 +108,7 @@ def _geometric(scale: float, k: int) -> tuple[float, float, float]:
         return 0.5, 0.5, 1e-9  # of the limit, in which every integer has no mass
     n = k if k >= 1 else 1 - k
     least = math.exp(-n / scale) / (1.0 + math.exp(-1.0 / scale))
-    error = min((32.0 + 8.0 * n / scale) * U, 0.5)
-    return (least, 1.0 - least, error) if k >= 1 else (1.0 - least, least, error)
+    return _sides(least, min((32.0 + 8.0 * n / scale) * U, 0.5), k >= 1)
 
 
 def _discrete_gaussian(sigma: float, k: int) -> tuple[float, float, float]:
@@ -124,8 +128,7 @@ def _discrete_gaussian(sigma: float, k: int) -> tuple[float, float, float]:
         above = math.fsum(np.exp(-0.5 * (x / sigma) ** 2).tolist())
         positive = math.fsum(np.exp(-0.5 * (all_x / sigma) ** 2).tolist())
         least = above / (1.0 + 2.0 * positive)
-    error = 2500.0 * U
-    return (least, 1.0 - least, error) if k >= 1 else (1.0 - least, least, error)
+    return _sides(least, 2500.0 * U, k >= 1)
 
 
 class Box(NamedTuple):
@@ -151,14 +154,12 @@ def turned(box: Box | None, direction: int) -> Box | None:
 
 def sums_of(boxes: Sequence[Box]) -> tuple[Logs, Logs]:
     """Return the sums of the logarithms of several boxes, rounded outwards."""
-    sums = [
-        Logs(
-            math.fsum(log.least for log in logs) * (1.0 - U),
-            up(math.fsum(log.largest for log in logs)),
-        )
-        for logs in ([box.first for box in boxes], [box.second for box in boxes])
-    ]
-    return sums[0], sums[1]
+    return _sum([box.first for box in boxes]), _sum([box.second for box in boxes])
+
+
+def _sum(logs: Sequence[Logs]) -> Logs:
+    least, largest = (math.fsum(ends) for ends in zip(NOTHING, *logs, strict=True))
+    return Logs(least * (1.0 - U), up(largest))
 
 
 def joined(boxes: Sequence[Box | None]) -> Box | None:
@@ -181,7 +182,7 @@ def rows_box(
     if j_high:
         full = hiding(noise, tau, float(m_high - max(j_low, 1) + 1))
         others = hiding(noise, tau, 1.0).times(j_high - 1)
-        hidden = Logs((full.least + others.least) * (1.0 - U), up(full.largest + others.largest))
+        hidden = _sum([full, others])
     rows = max_rows - m_low
     old = replace(noise, sensitivity=rows, relation=ADD_OR_REMOVE)
     return Box(hidden, NOTHING, ((old.pairs()[0], 1),) if rows else ())
@@ -194,10 +195,8 @@ def weighted_box(noise: Gaussian, tau: float, ends: Sequence[tuple[int, int]]) -
     if j_low > j_high or s_low > s_high:
         return None
     unit = noise.sensitivity
-    least, most = (
-        hiding(noise, tau, unit / math.sqrt(s_low) * (1.0 + side * 2.0**-51))
-        for side in (-1.0, 1.0)
-    )
+    count = unit / math.sqrt(s_low)
+    least, most = (hiding(noise, tau, count * (1.0 + side)) for side in (-(2.0**-51), 2.0**-51))
     hidden = Logs(least.least, most.largest).times(j_high)
     share = (s_high - j_low) / s_high
     if not share or not unit:

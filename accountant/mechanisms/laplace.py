@@ -107,9 +107,7 @@ class ExponentialLossPair(DominatingPair):
         edges = np.asarray(edges, dtype=np.float64)
         a = self.reach
         if a < LEAST:
-            p = np.zeros(edges.size + 1)
-            p[int(np.searchsorted(edges, 0.0, side="left"))] = 1.0
-            return Masses(p, p.copy(), 0.0)
+            return Masses.at(0.0, edges)
         if a == math.inf:  # a quotient beyond the doubles: so are nearly all losses
             p = np.zeros(edges.size + 1)
             p[-1] = 1.0

@@ -10,18 +10,17 @@ import numpy as np
 
 from accountant import checks
 from accountant._basics.arrays import FloatArray
-from accountant._basics.rounding import U, half_square, lift, ratio_up, up
+from accountant._basics.rounding import U, lift, ratio_up, up
 from accountant.errors import DomainError, PrecisionError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.fields import raise_unsupported, set_fields
 from accountant.mechanisms.gaussian import GaussianPair
-from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, GaussianMixture, Masses
+from accountant.pairs.excess import REACH, cells
 from accountant.pairs.mixture_renyi import mixture_rdp
 from accountant.relations import ADD_OR_REMOVE, REPLACE_ONE, NeighbouringRelation
 
 WEIGHT = checks.STATED_DELTA.renamed("probabilities", "They are the weights of the mixture")
-SPARSE = 64  # one edge in this many is inverted from afar
 STEPS = 200
 
 
@@ -70,9 +69,8 @@ class MixtureOfGaussians(Mechanism):
         shifts, weights = _mixture(self.sensitivities, self.probabilities)
         set_fields(self, noise_multiplier=sigma, sensitivities=shifts, probabilities=weights)
         if self.relation is REPLACE_ONE:
-            raise_unsupported(
-                "MixtureOfGaussians", self.relation, "account it under add-or-remove or zero-out"
-            )
+            advice = "account it under add-or-remove or zero-out"
+            raise_unsupported("MixtureOfGaussians", self.relation, advice)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the pair and its reverse."""
@@ -97,11 +95,10 @@ def _mixture(
             "sensitivities and probabilities must have one common length >= 1;"
             f" got {len(sensitivities)} and {len(probabilities)}"
         )
-    weight = WEIGHT
     merged: dict[float, float] = {}
     for shift, chance in zip(sensitivities, probabilities, strict=True):
         at = checks.number(checks.SENSITIVITY, shift)
-        merged[at] = merged.get(at, 0.0) + checks.number(weight, chance)
+        merged[at] = merged.get(at, 0.0) + checks.number(WEIGHT, chance)
     total = math.fsum(merged.values())
     if not (abs(total - 1.0) <= 1e-12):
         raise DomainError(f"probabilities must sum to one, to 1e-12; got {total!r}")
@@ -232,18 +229,9 @@ class MixturePair(DominatingPair):
         return up(own + 2.0 * (self.stated_error or 0.0))
 
     @property
-    def rho(self) -> float:
-        """That of the largest shift (quasi-convexity, Theorem M6)."""
-        return half_square(self.mu)
-
-    @property
     def mu(self) -> float:
         """That of the largest shift: not telling how often only hides (Theorem S2)."""
         return self.farthest if self.remainder else ratio_up(self.shifts[-1], self.sigma)
-
-    def rdp(self, order: float) -> float:
-        """Return the divergence, rounded up; infinite when something was left out."""
-        return math.inf if self.infinite_mass else self.finite_rdp(order)
 
     def finite_rdp(self, order: float) -> float:
         """Return that of the finite losses, or of the largest shift (quasi-convexity)."""
@@ -273,10 +261,8 @@ class MixturePair(DominatingPair):
             error = max(error, part_error)
         padding = np.zeros(below)
         error += (len(self.weights) + 16.0) * U
-        if self.stated_error is None:
-            error += 2e-12 * (math.fsum(self.weights) != 1.0)
-        else:
-            error += self._weight_error
+        rough = 2e-12 * (math.fsum(self.weights) != 1.0)
+        error += rough if self.stated_error is None else self._weight_error
         return Masses(np.concatenate([padding, p]), np.concatenate([padding, q]), error)
 
     def _loss(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -336,14 +322,4 @@ class MixturePair(DominatingPair):
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             # The largest mean alone gives at most the loss, so its inverse lies to the right.
             # Far on the right of the largest mean there is nothing to separate either.
-            far = np.minimum((edges - math.log(weight)) / mu + 0.5 * mu, mu + 2.0 * REACH)
-            if edges.size > 64 * SPARSE:
-                # Left of the point between two inverses, as the loss is convex; a step of Newton's
-                # method from there leads to the right.
-                known = np.append(edges[::SPARSE], edges[-1])
-                x = np.interp(edges, known, self._inverse(known))
-                loss, slope = self._loss(x)
-                right = x + np.maximum((edges - loss) / slope, 0.0)
-                # Where the loss is flat that leads so far that the way back has no digits.
-                return np.asarray(np.where(right < far, right, far))
-            return np.asarray(far)
+            return np.minimum((edges - math.log(weight)) / mu + 0.5 * mu, mu + 2.0 * REACH)

@@ -271,9 +271,8 @@ class SparseHistogram(Mechanism):
         """Return the parts of keys that other users have, too."""
         found = [(self.noise.under(ADD_OR_REMOVE).pairs()[0], count)]
         if self.beside is not None:
-            beside = (
-                self.beside.under(ADD_OR_REMOVE) if self.relation is REPLACE_ONE else (self.beside)
-            )
+            either = self.relation is REPLACE_ONE
+            beside = self.beside.under(ADD_OR_REMOVE) if either else self.beside
             found.append((beside.pairs()[-direction], count))
         return tuple(found) if count else ()
 
@@ -312,11 +311,8 @@ class HistogramPair(DominatingPair):
     @property
     def infinite_mass(self) -> float:
         """The probability that a new key is shown, where all keys of the user are new."""
-        return (
-            min(up(lift(-math.expm1(-self.whole.first.largest))), 1.0)
-            if (self.whole.first.largest)
-            else 0.0
-        )
+        shown = self.whole.first.largest
+        return min(up(lift(-math.expm1(-shown))), 1.0) if shown else 0.0
 
     @property
     def has_negative_infinite_loss(self) -> bool:

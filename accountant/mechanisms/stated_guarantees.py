@@ -106,17 +106,12 @@ class ApproximateDP(Stated):
         if size == 1:
             return ApproximateDP(self.epsilon0, delta=self.delta0, relation=relation)
         e, epsilon = self.epsilon0, times_up(self.epsilon0, size)
-        growth = float(size)
-        if e > 0.0:
-            growth = (
-                math.exp(epsilon - e) * math.expm1(-epsilon) / math.expm1(-e)
-                if (epsilon < 700.0)
-                else math.inf
-            )
+        growth = float(size) if e == 0.0 else math.inf
+        if e > 0.0 and epsilon < 700.0:
+            growth = math.exp(epsilon - e) * math.expm1(-epsilon) / math.expm1(-e)
         delta = self.delta0 * growth if self.delta0 > 0.0 else 0.0
-        return ApproximateDP(
-            epsilon, delta=min(up(delta, 32.0 + 4.0 * epsilon), 1.0), relation=relation
-        )
+        delta = min(up(delta, 32.0 + 4.0 * epsilon), 1.0)
+        return ApproximateDP(epsilon, delta=delta, relation=relation)
 
 
 @dataclass(frozen=True, repr=False, init=False)

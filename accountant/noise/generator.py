@@ -15,7 +15,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Context, Decimal
 from fractions import Fraction
-from functools import cache
 from typing import NoReturn
 
 import numpy as np
@@ -64,6 +63,10 @@ LARGEST_DISCRETE_SCALE = 2**20
 # Thirty digits more than the error claimed: the series below has a few hundred terms.
 CONTEXT = Context(prec=150, Emin=-(10**6), Emax=10**6)
 ERROR = Fraction(1, 10**100)
+TWO_PI = Decimal(
+    "6.28318530717958647692528676655900576839433879875021164194988918461563281257241799725606965"
+    "068423413596429617302656461329418768921910116446345"
+)
 
 
 def tail_probability(x: Fraction) -> Fraction:
@@ -81,29 +84,8 @@ def tail_probability(x: Fraction) -> Fraction:
         k += 2
         term = CONTEXT.divide(CONTEXT.multiply(term, square), Decimal(k))
         total = CONTEXT.add(total, term)
-    density = CONTEXT.divide(
-        CONTEXT.exp(CONTEXT.divide(square, Decimal(-2))), CONTEXT.sqrt(_two_pi())
-    )
+    density = CONTEXT.divide(CONTEXT.exp(CONTEXT.divide(square, Decimal(-2))), CONTEXT.sqrt(TWO_PI))
     return Fraction(1, 2) - Fraction(CONTEXT.multiply(density, total))
-
-
-@cache
-def _two_pi() -> Decimal:
-    """Return 2π by Machin's formula, in integers scaled by 10¹⁶⁰."""
-    unit = 10**160
-
-    def arctan_of_inverse(n: int) -> int:
-        power = total = unit // n
-        k, sign = 1, 1
-        while power:
-            power //= n * n
-            k += 2
-            sign = -sign
-            total += sign * (power // k)
-        return total
-
-    quarter = 4 * arctan_of_inverse(5) - arctan_of_inverse(239)
-    return CONTEXT.divide(Decimal(8 * quarter), Decimal(unit))
 
 
 def nearest_integer(word: int, scale: float, more: Callable[[], int]) -> float:

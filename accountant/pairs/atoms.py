@@ -91,26 +91,8 @@ class AtomicPair(DominatingPair):
     @property
     def line(self) -> LineLaw | None:
         """The atoms, where they are few."""
-        found = self.listed
+        found = listed(self)
         return found if found is not None and found.p.size <= MOST_ON_A_LINE else None
-
-    @property
-    def listed(self) -> LineLaw | None:
-        """The atoms of more than next to no mass."""
-        table = self._table
-        listed = table.p > max(table.doubtful, 1e-280)
-        if not listed.any():
-            return None
-        rest = float(table.p[~listed].sum()) * 1.001 + table.loss.size * TINY
-        error = table.relative_error
-        return LineLaw(
-            ATOMS,
-            loss=table.loss[listed],
-            p=table.p[listed],
-            relative_error=error,
-            loss_error=table.loss_error,
-            unlisted=rest,
-        )
 
     def masses(self, edges: FloatArray) -> Masses:
         """Return the masses of the cells: sums of the atoms in them."""
@@ -125,12 +107,6 @@ class AtomicPair(DominatingPair):
         # A sum of k positive terms loses at most k units of roundoff.
         most = int(np.bincount(cell, minlength=size).max(initial=0)) + 1
         return Masses(p, q, (table.relative_error + most * U) * (1.0 + 1e-9))
-
-    def rdp(self, order: float) -> float:
-        """Return the divergence, rounded up; infinite when there is mass at infinity."""
-        if self._table.infinite_p > 0.0:
-            return math.inf
-        return self.finite_rdp(order)
 
     def finite_rdp(self, order: float) -> float:
         """Return the divergence of the finite losses, rounded up."""
@@ -165,6 +141,22 @@ class AtomicPair(DominatingPair):
     def profile(self, epsilon: float) -> Bounds:
         """Bracket H(ε) by a sum over the atoms above ε."""
         return profile_of_losses(self._table, epsilon)
+
+
+def listed(pair: DominatingPair) -> LineLaw | None:
+    """Return the losses of more than next to no mass as one law, where the loss is discrete."""
+    table = pair.loss_atoms
+    if table is None or not (kept := table.p > max(table.doubtful, 1e-280)).any():
+        return None
+    rest = float(table.p[~kept].sum()) * 1.001 + table.loss.size * TINY
+    return LineLaw(
+        ATOMS,
+        loss=table.loss[kept],
+        p=table.p[kept],
+        relative_error=table.relative_error,
+        loss_error=table.loss_error,
+        unlisted=rest,
+    )
 
 
 @dataclass(frozen=True)

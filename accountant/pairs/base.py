@@ -27,7 +27,7 @@ from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import TINY, U, half_square, lift, up
 from accountant.bounds import Bounds
 from accountant.errors import UnsupportedError
-from accountant.search import DOUBLES, bisect
+from accountant.pairs.excess import mu_of_pure
 
 # One direction of a composition: pairs, and how often each is released.
 Parts: TypeAlias = "tuple[tuple[DominatingPair, int], ...]"
@@ -41,6 +41,12 @@ class GaussianPart(NamedTuple):
     sampling_probability: float
     noise_multiplier: float
     add: bool  # the reversed pair: N(0, σ²) against the mixture
+    exact: bool = True  # whether the noise multiplier is the true one, not rounded down
+
+    @property
+    def most_noise(self) -> float:
+        """At least the true noise multiplier, for lower ends."""
+        return self.noise_multiplier * (1.0 if self.exact else 1.0 + 8.0 * U)
 
 
 class GaussianMixture(NamedTuple):
@@ -92,6 +98,13 @@ class Masses(NamedTuple):
     p: FloatArray
     q: FloatArray
     relative_error: float
+
+    @classmethod
+    def at(cls, loss: float, edges: FloatArray) -> Masses:
+        """Return those of one loss that is certain under both laws."""
+        mass = np.zeros(edges.size + 1)
+        mass[int(np.searchsorted(edges, loss, side="left"))] = 1.0
+        return cls(mass, mass.copy(), 0.0)
 
     def reverse(self) -> Masses:
         """Return those of the reversed pair, of loss -L, between the edges of opposite sign.
@@ -222,19 +235,6 @@ class DominatingPair:
         return None
 
     @property
-    def exact(self) -> bool:
-        """Whether the noise multiplier of a Gaussian pair is the true one, not rounded down."""
-        return True
-
-    @property
-    def most_noise(self) -> float:
-        """At least the true noise multiplier of a Gaussian pair, for lower ends; else infinite."""
-        part = self.gaussian_part
-        if part is None:
-            return math.inf
-        return part.noise_multiplier * (1.0 if self.exact else 1.0 + 8.0 * U)
-
-    @property
     def gaussian_mixture(self) -> GaussianMixture | None:
         """The shifts and their weights, when the loss is that of Gaussian noise with such."""
         return None
@@ -242,11 +242,6 @@ class DominatingPair:
     @property
     def line(self) -> LineLaw | None:
         """The law of the loss, where its transform is known on every vertical line."""
-        return None
-
-    @property
-    def listed(self) -> LineLaw | None:
-        """The losses that carry mass as such a law, however many, where the loss is discrete."""
         return None
 
     @property
@@ -275,8 +270,13 @@ class DominatingPair:
         return None
 
     def rdp(self, order: float) -> float:
-        """Return an upper bound on the Rényi divergence D_order(P‖Q), ``order`` > 1, in nats."""
-        raise UnsupportedError(f"{type(self).__name__} has no Rényi curve")
+        """Return an upper bound on the Rényi divergence D_order(P‖Q), ``order`` > 1, in nats.
+
+        A pair that has mass at infinity implements :meth:`finite_rdp` instead.
+        """
+        if not offers(self, "finite_rdp"):
+            raise UnsupportedError(f"{type(self).__name__} has no Rényi curve")
+        return math.inf if self.infinite_mass > 0.0 else self.finite_rdp(order)
 
     def finite_rdp(self, order: float) -> float:
         """Return :meth:`rdp` of the finite losses alone, without the mass at infinity.
@@ -324,7 +324,7 @@ class DominatingPair:
     @property
     def rho(self) -> float:
         """The least ρ known with D_α ≤ ρα at every order; infinite when none is known."""
-        own = rho_of_pure(self.pure_epsilon)
+        own = half_square(min(self.pure_epsilon, self.mu))  # Theorems M10 and C8
         return own if self._unhidden is None else min(own, self._unhidden.rho)
 
     @property
@@ -358,7 +358,7 @@ def has_pld(pair: DominatingPair) -> bool:
 
 def has_rdp(pair: DominatingPair) -> bool:
     """Tell whether a pair has a Rényi curve."""
-    return offers(pair, "rdp")
+    return offers(pair, "rdp") or offers(pair, "finite_rdp")
 
 
 def gaussian_part(pair: DominatingPair) -> GaussianPart:
@@ -367,29 +367,3 @@ def gaussian_part(pair: DominatingPair) -> GaussianPart:
     if part is None:  # pragma: no cover (chosen by the caller)
         raise UnsupportedError(f"{pair!r} is not Gaussian")
     return part
-
-
-def rho_of_pure(epsilon: float) -> float:
-    """Return ε²/2, rounded up (Theorem M10)."""
-    return half_square(epsilon)
-
-
-def mu_of_pure(epsilon: float) -> float:
-    """Return μ = -2 Φ⁻¹(1 / (1 + e^ε)), rounded up (Theorem M11)."""
-    if not (0.0 < epsilon < 700.0):
-        return 0.0 if epsilon == 0.0 else math.inf
-    if epsilon < 1e-290:
-        # Φ(μ/2) - 1/2 = tanh(ε/2)/2 <= ε/4, and φ is flat here: μ = ε·√(π/2) to all digits.
-        return math.nextafter(1.26 * epsilon, math.inf)
-    # Bisection from a loose guess. The test has a margin for the errors of erf and erfc.
-    half = 0.5 * math.tanh(0.5 * epsilon)  # Φ(μ/2) - 1/2
-    target = 1.0 / (1.0 + math.exp(epsilon))
-    low, high = 2.0 * half, 4.0 * math.sqrt(math.log(4.0) + epsilon) + 1.0
-
-    def enough(rank: int) -> bool:
-        root = DOUBLES.value(rank) / math.sqrt(8.0)
-        if half < 0.25:
-            return 0.5 * math.erf(root) * (1.0 - 1e-14) >= half
-        return 0.5 * math.erfc(root) * (1.0 + 1e-12) <= target
-
-    return DOUBLES.value(bisect(enough, DOUBLES.rank(high), DOUBLES.rank(low)))

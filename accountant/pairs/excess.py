@@ -1,4 +1,4 @@
-"""The arithmetic of losses: what one adds to a Rényi divergence, and what sampling makes of it.
+"""The arithmetic of losses: what one adds to a Rényi divergence, a sample's, and normal masses.
 
 The excess e^{αL} - 1 - α(e^L - 1) of a loss has the mean A(α) - 1 under Q, of which a divergence is
 the logarithm. A Poisson sample turns a loss L into log(1 - q + q·e^L).
@@ -10,12 +10,18 @@ docs/theorems.md. The margins below are many times the error of the few operatio
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from accountant._basics import intervals as iv
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import TINY, U, lift, up
+from accountant._core import tools
+from accountant.bounds import Bounds
+from accountant.search import DOUBLES, bisect
 
 # The least rise of e^L between two losses.
 LEAST_RISE = 1e-30
@@ -26,50 +32,15 @@ def rdp_excess_terms(order: float, losses: FloatArray) -> FloatArray:
 
     Infinite on overflow.
     """
-    with np.errstate(over="ignore"):
-        z = order * losses
-        large = np.abs((order - 1.0) * losses) > 0.125
-    beyond = z > 700.0
-    far = ~beyond & large & (np.abs(z) > 0.25)
-    near = ~(beyond | far) & (np.abs(z) > 1.0)
-    rest = ~(beyond | far | near)
-    tiny = rest & ((np.abs(losses) < 1e-140) | (order > 1e13))
-    rest &= ~tiny
-    found = np.full(losses.shape, math.inf)
-    found[far] = np.expm1(z[far]) - order * np.expm1(losses[far])
-    found[near] = _near_one(order, losses[near])
-    found[tiny] = _of_tiny(order, losses[tiny])
-    if rest.any():
-        found[rest] = np.maximum(_by_series(order, losses[rest]), 0.0)
-    return found
-
-
-def _near_one(order: float, losses: FloatArray) -> FloatArray:
-    # The order is near 1: e^L(e^{(α-1)L} - 1) - (α-1)(e^L - 1), with e^x - 1 = x + E(x). The first
-    # order, (α-1)(L e^L - e^L + 1), is positive and free of cancellation for |L| above 1/2.
-    grown = np.exp(losses)
-    second = grown * exps_minus_linear((order - 1.0) * losses)
-    return np.asarray((order - 1.0) * (losses * grown - np.expm1(losses)) + second)
-
-
-def _of_tiny(order: float, losses: FloatArray) -> FloatArray:
-    # Powers of the loss would underflow, or of the order overflow: E(αL) - α E(L), where E(L) is
-    # L²/2 to all digits, and so is the other if αL is tiny.
-    z = order * losses
-    square = 0.5 * z * ((order - 1.0) * losses)
-    return np.where(np.abs(z) > 1e-100, exps_minus_linear(z) - 0.5 * z * losses, square)
-
-
-def _by_series(order: float, losses: FloatArray) -> FloatArray:
-    # The series Σ (α^k - α) L^k / k!, k ≥ 2; twenty terms leave less than 1/21!. The sizes of the
-    # terms add up to at most four times their sum, so that adding them up one by one loses less
-    # than a hundred units.
-    growth = math.log(order)
-    total, term = np.zeros(losses.shape), losses
-    for k in range(2, 24):
-        term = term * (losses / k)
-        total += order * math.expm1((k - 1) * growth) * term
-    return total
+    # With E(z) = e^z - 1 - z it is e^L·E((α-1)L) + (α-1)·e^L·E(-L): two positive terms.
+    with np.errstate(over="ignore", invalid="ignore"):
+        beyond, far = order * losses > 700.0, np.abs(losses) > 0.5
+        grown = np.exp(losses)
+        first = grown * exps_minus_linear((order - 1.0) * losses)
+        # The second is (α-1)(L·e^L - e^L + 1), which loses no digits far from 0.
+        near = grown * exps_minus_linear(np.where(far, 0.0, -losses))
+        second = np.where(far, losses * grown - np.expm1(losses), near)
+        return np.where(beyond, math.inf, first + (order - 1.0) * second)
 
 
 def exp_minus_linear(z: float) -> float:
@@ -162,6 +133,13 @@ def loss_of_sample_inverse(q: float, loss: FloatArray) -> FloatArray:
         return np.where(gain / q == math.inf, large, found)
 
 
+def reflected(reverse: Bounds, epsilon: float) -> Bounds:
+    """Bracket H(ε) = 1 - e^ε + e^ε·H'(-ε) at ε < 0 by the reversed pair's H'(-ε) (Theorem M1)."""
+    rest, scale = -math.expm1(epsilon), math.exp(epsilon)
+    low = (rest + scale * float(reverse.lower)) * (1.0 - 32.0 * U)
+    return Bounds(low, min(up(rest + scale * float(reverse.upper), 32.0), 1.0))
+
+
 def loss_of_the_rest(q: float) -> float:
     """Return log(1 - q), the loss of a record that was not used, rounded down."""
     return -up(-math.log1p(-q), 16.0)
@@ -175,3 +153,168 @@ def ends_of_sample(q: float, low: float, high: float) -> tuple[float, float]:
         math.nextafter(first, -math.inf) if low else first,
         math.nextafter(last, math.inf) if high else last,
     )
+
+
+# erf is trusted to 8 roundings and erfc to 16 (docs/theorems.md, Library functions).
+ERF, ERFC = 8.0 * U, 16.0 * U
+LOG_2_ROOT_PI = 1.265512123  # log(2√π), rounded down
+
+
+def mu_of_pure(epsilon: float) -> float:
+    """Return μ = -2 Φ⁻¹(1 / (1 + e^ε)), rounded up (Theorems M11 and C14)."""
+    if epsilon in (0.0, math.inf):
+        return epsilon
+    if epsilon < 1e-290:
+        # tanh(ε/2)/2 <= ε/4 <= Φ(0.63·ε) - 1/2, for the density is flat here and 0.63·φ(0) > 1/4.
+        return math.nextafter(1.26 * epsilon, math.inf)
+    # Between neighbouring doubles, the larger of which is certain.
+    certain = _certainty(epsilon)
+    largest = DOUBLES.rank(sys.float_info.max)
+    return DOUBLES.value(bisect(lambda rank: certain(DOUBLES.value(rank)), largest, 0))
+
+
+def _certainty(epsilon: float) -> Callable[[float], bool]:
+    """Return a function of μ: whether Φ(-μ/2) <= 1/(1 + e^ε) is certain."""
+    if epsilon > 600.0:
+        # erfc(x) <= e^(-x²)/(x√π), compared by logarithms.
+        least, root = (iv.log1p(iv.exp(-epsilon)) + epsilon).upper, iv.sqrt(8.0)
+
+        def by_logarithms(mu: float) -> bool:
+            x = iv.of(mu) / root
+            return bool((x * x + iv.log(x) + LOG_2_ROOT_PI).lower >= least)
+
+        return by_logarithms
+    tail = (2.0 / (iv.exp(epsilon) + 1.0)).down()
+    middle = (-iv.expm1(-epsilon) / (iv.exp(-epsilon) + 1.0)).up()
+    # The first resolves small ε: Φ(μ/2) - Φ(-μ/2) = erf(μ/√8) >= tanh(ε/2).
+    return lambda mu: _erf_lower(mu) >= middle or _erfc_upper(mu) <= tail
+
+
+def _erf_lower(mu: float) -> float:
+    """Bound erf(μ/√8) from below."""
+    return math.erf(_argument(mu)) * (1.0 - 2.0 * ERF)
+
+
+def _erfc_upper(mu: float) -> float:
+    """Bound erfc(μ/√8) from above."""
+    return math.erfc(_argument(mu)) * (1.0 + 2.0 * ERFC) + 1e-300
+
+
+def _argument(mu: float) -> float:
+    # Three roundings of 2**-53, and taken off four.
+    return mu / math.sqrt(8.0) * (1.0 - 2.0**-51)
+
+
+# Masses of cells under a normal law, to a relative error in both tails (Theorem M4). Differences of
+# distribution functions are taken on the side where they are small, and only for cells that are
+# wide enough not to cancel; a narrow cell is its density times a short series.
+
+REACH = 40.0  # beyond it, in standard deviations, a normal law has less mass than 1e-300
+NARROW = 1.0 / 64.0  # largest h²(1 + m²) of a cell m ± h for which the series is used
+BLOCK = 2**14  # cells at a time
+ROOT_HALF = math.sqrt(0.5)
+ROOT_2PI = math.sqrt(2.0 * math.pi)
+
+
+def cells(edges: FloatArray, mean: float) -> tuple[FloatArray, float]:
+    """Return the masses under N(mean, 1) of the cells between ``edges``, and a relative error.
+
+    ``edges`` are increasing doubles (equal neighbours and infinite ends allowed), taken as exact.
+    The first and the last mass are those of the tails.
+    """
+    if edges.size == 0:
+        return np.ones(1), 0.0
+    z = edges - mean
+    mass = np.empty(edges.size + 1)
+    mass[[0, -1]] = distribution(np.array([z[0], -z[-1]]))
+    error = np.full(edges.size + 1, 0.0)
+    error[0], error[-1] = tail_error(z[0]), tail_error(z[-1])
+    if edges.size > 1:
+        with np.errstate(invalid="ignore"):
+            widths = np.diff(edges)
+        # Block by block: what is needed on the way is twenty times what is returned.
+        for start in range(0, widths.size, BLOCK):
+            stop = min(start + BLOCK, widths.size)
+            block = slice(start + 1, stop + 1)
+            mass[block], error[block] = _between(z[start : stop + 1], widths[start:stop])
+    worst = float(error[mass > TINY].max(initial=0.0))
+    return mass, worst
+
+
+def coarse_cells(edges: FloatArray, mean: float) -> tuple[FloatArray, float]:
+    """Return what ``cells`` does, several times as fast, with an error that grows as cells shrink.
+
+    Every mass is a difference of distribution functions on the side where they are small.
+    """
+    z = edges - mean
+    below, above = distribution(z), distribution(-z)
+    right = z[:-1] > 0.0
+    mass = np.empty(z.size + 1)
+    mass[0], mass[-1] = below[0], above[-1]
+    mass[1:-1] = np.where(right, above[:-1] - above[1:], below[1:] - below[:-1])
+    # Of the larger term; the other one is smaller and no less exact.
+    larger = np.concatenate([below[:1], np.where(right, above[:-1], below[1:]), above[-1:]])
+    nearest = np.concatenate([z[:1], np.where(right, z[:-1], np.minimum(z[1:], 0.0)), z[-1:]])
+    mass = np.maximum(mass, 0.0)
+    some = larger > TINY
+    with np.errstate(divide="ignore"):
+        error = 2.0 * tail_error(nearest[some]) * (larger[some] / mass[some])
+    return mass, float(error.max(initial=0.0))
+
+
+def distribution(z: FloatArray) -> FloatArray:
+    """Return the standard normal distribution function of an array (docs/theorems.md)."""
+    return 0.5 * tools.libm("erfc", z * -ROOT_HALF)
+
+
+def _between(z: FloatArray, widths: FloatArray) -> tuple[FloatArray, FloatArray]:
+    left, right = z[:-1], z[1:]
+    with np.errstate(invalid="ignore", over="ignore"):
+        half = 0.5 * widths
+        middle = left + half
+        narrow = half * half * (1.0 + middle * middle) <= NARROW
+    if narrow.all():
+        return _narrow(middle, half)
+    mass = np.empty_like(widths)
+    error = np.empty_like(widths)
+    mass[narrow], error[narrow] = _narrow(middle[narrow], half[narrow])
+    wide = ~narrow
+    a, b = left[wide], right[wide]
+    # Reflect cells on the right to the left, where distribution functions are small.
+    flip = a > 0.0
+    low, high = np.where(flip, -b, a), np.where(flip, -a, b)
+    across = high > 0.0
+    difference = np.empty_like(low)
+    difference[~across] = distribution(high[~across]) - distribution(low[~across])
+    # No double is above both: the two add up.
+    inner, outer = high[across] * ROOT_HALF, low[across] * ROOT_HALF
+    difference[across] = 0.5 * (tools.libm("erf", inner) - tools.libm("erf", outer))
+    mass[wide] = np.maximum(difference, 0.0)
+    # The larger of the two exceeds the difference by at most a factor 10 on a wide cell.
+    inner = np.minimum(np.abs(high), REACH)
+    error[wide] = 30.0 * tail_error(inner)
+    return mass, error
+
+
+def _narrow(m: FloatArray, h: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return masses of narrow cells m ± h, h²(1 + m²) <= 1/64, and their relative errors.
+
+    φ(m)·∫ cosh(ms)·e^{-s²/2} ds over |s| <= h; the terms a^j (-b/2)^k / ((2j)! k! (2j + 2k + 1))
+    with a = (mh)², b = h² and j + k <= 5 leave 2e-17. The density: |m| is off by two roundings,
+    which move -m²/2 by 2m²U, and so does its square. Farther out there is nothing that an error
+    could be of.
+    """
+    near = np.minimum(np.abs(m), 2.0 * REACH)
+    total = tools.series((m * h) ** 2, -0.5 * h * h)
+    mass = 2.0 * h * np.exp(-0.5 * m * m) / ROOT_2PI * total
+    return mass, (64.0 + 8.0 * near * near) * U
+
+
+def tail_error(z: FloatArray | float) -> FloatArray:
+    """Return the relative error of ``distribution`` at z, its argument off by one rounding.
+
+    `erfc` is trusted to 16u. Its argument is off by 3u (z, √½ and their product), and as
+    t·erfc'(t)/erfc(t) is at most 2t² + 1 = z² + 1, that moves it by 3(z² + 1)u.
+    """
+    squared = np.minimum(np.abs(z), REACH) ** 2
+    return np.asarray((32.0 + 6.0 * squared) * U)

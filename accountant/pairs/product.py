@@ -31,20 +31,18 @@ def root_of_squares(terms: Iterable[tuple[float, int]]) -> float:
 
 def infinite_mass(parts: Sequence[tuple[DominatingPair, int]]) -> float:
     """Return the probability that any of the losses is infinite, rounded up."""
-    if len(parts) == 1 and parts[0][1] == 1:
-        return min(parts[0][0].infinite_mass, 1.0)
-    return _at_least_one((pair.infinite_mass, count) for pair, count in parts if count)
+    return _at_least_one([(pair.infinite_mass, count) for pair, count in parts if count])
 
 
 def variation(parts: Sequence[tuple[DominatingPair, int]]) -> float:
     """Bound the total variation distance of the product, rounded up: no δ is above it."""
-    if len(parts) == 1 and parts[0][1] == 1:
-        return min(parts[0][0].variation, 1.0)
-    return _at_least_one((pair.variation, count) for pair, count in parts if count)
+    return _at_least_one([(pair.variation, count) for pair, count in parts if count])
 
 
-def _at_least_one(terms: Iterable[tuple[float, int]]) -> float:
+def _at_least_one(terms: Sequence[tuple[float, int]]) -> float:
     """Return 1 - Π (1 - x)^n over terms (x, n), rounded up."""
+    if len(terms) == terms[0][1] == 1 if terms else False:
+        return min(terms[0][0], 1.0)
     log_none = 0.0
     for mass, count in terms:
         if mass >= 1.0:
@@ -256,7 +254,7 @@ def worst(pairs: Iterable[DominatingPair], problems: Problems) -> DominatingPair
             found.append(pair)
     parts = [pair.gaussian_part for pair in found]
     known = [part for part in parts if part is not None]
-    if len(known) == len(parts) and len({(q, q < 1.0 and add) for q, _, add in known}) == 1:
+    if len(known) == len(parts) and len({(q, q < 1.0 and add) for q, _, add, _ in known}) == 1:
         return found[min(range(len(known)), key=lambda i: known[i].noise_multiplier)]
     return found[0] if len(found) == 1 else WorstPair(tuple(found), problems)
 

@@ -61,7 +61,7 @@ class ProfileBounds(Protocol):
         """Bound the profile in both directions."""
 
     def rdp(self, order: float) -> float:
-        """Bound the Rényi divergence in both directions."""
+        """Bound the Rényi divergence in both directions; infinite where nothing is known."""
 
     @property
     def pure_epsilon(self) -> float:
@@ -124,14 +124,14 @@ class ProfilePair(AtomicPair):
 
     def rdp(self, order: float) -> float:
         """Return the least of the Rényi bound, the pure bound and the bound of the atoms."""
-        return float(
-            min(rdp_bound(self.bounds, order), self.bounds.pure_epsilon, super().rdp(order))
-        )
+        if self._table.infinite_p > 0.0:
+            return float(min(rdp_bound(self.bounds, order), self.bounds.pure_epsilon))
+        return self.finite_rdp(order)
 
     def finite_rdp(self, order: float) -> float:
         """Return the least of the bound on the mechanism and that of the atoms without +∞."""
-        mine = min(rdp_bound(self.bounds, order), self.bounds.pure_epsilon)
-        return float(min(mine, super().finite_rdp(order)))
+        own = super().finite_rdp(order)
+        return float(min(rdp_bound(self.bounds, order), self.bounds.pure_epsilon, own))
 
 
 @lru_cache(maxsize=64)
@@ -159,7 +159,7 @@ def least_point(holds: Callable[[float], bool], digits: float = 2.0**-40) -> flo
 
 
 def rdp_bound(bounds: ProfileBounds, order: float) -> float:
-    """Bound the Rényi divergence; infinite where nothing is known."""
+    """Bound the Rényi divergence; infinite where a mechanism inside has no curve."""
     try:
         return bounds.rdp(order)
     except UnsupportedError:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accountant._basics.arrays import FloatArray
-from accountant._basics.rounding import U, half_square, lift, ratio_up, up
+from accountant._basics.rounding import U, lift, ratio_up, up
 from accountant.bounds import Bounds
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.sampling.allocation_law import mean_law
@@ -107,11 +107,6 @@ class AllocationPair(AtomicPair):
     def mu(self) -> float:
         """1/σ: not telling which step was picked only hides (Theorem S2)."""
         return ratio_up(1.0, self.noise_multiplier)
-
-    @property
-    def rho(self) -> float:
-        """1/2σ², for the same reason."""
-        return half_square(self.mu)
 
     def rdp(self, order: float) -> float:
         """Return the divergence, rounded up (Theorem S10)."""

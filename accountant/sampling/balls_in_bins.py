@@ -22,8 +22,8 @@ from accountant.environment import to_nearest
 from accountant.errors import DomainError
 from accountant.matrix import BandedToeplitz
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.normal_masses import cells
 from accountant.mechanisms.stated_guarantees import DominatedBy
+from accountant.pairs.excess import cells
 from accountant.relations import ADD_OR_REMOVE, ZERO_OUT, NeighbouringRelation
 from accountant.sampling.random_allocation import Allocated
 from accountant.sampling.sampler import Indices, Sampler, Seed, WorstCaseInstance, generator

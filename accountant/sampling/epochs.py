@@ -15,10 +15,10 @@ from accountant._basics.rounding import TINY, U, lift, up
 from accountant.errors import DomainError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.gaussian import Gaussian
-from accountant.mechanisms.normal_masses import distribution, tail_error
 from accountant.mechanisms.stated_guarantees import DominatedBy
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair
+from accountant.pairs.excess import distribution, tail_error
 from accountant.relations import ADD_OR_REMOVE, ZERO_OUT, NeighbouringRelation
 from accountant.sampling.random_allocation import Allocated
 from accountant.sampling.sampler import (

@@ -8,15 +8,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from accountant._basics.arrays import FloatArray
-from accountant._basics.rounding import U, half_square, lift, product_up, ratio_up, up
+from accountant._basics.rounding import U, lift, product_up, ratio_up, up
 from accountant._core import answers as core
-from accountant.mechanisms.discrete import IntegerPair
 from accountant.mechanisms.gaussian import Gaussian, GaussianPair
+from accountant.mechanisms.integer_laws import IntegerPair
 from accountant.mechanisms.laplace import LaplacePair
-from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.atoms import AtomicPair, Atoms
 from accountant.pairs.base import DominatingPair, Masses
-from accountant.pairs.excess import chord_excess, divergence, loss_of_sample, loss_of_sample_inverse
+from accountant.pairs.excess import (
+    REACH,
+    cells,
+    chord_excess,
+    divergence,
+    loss_of_sample,
+    loss_of_sample_inverse,
+)
 from accountant.pairs.product import BlendPair
 from accountant.relations import REPLACE_ONE
 from accountant.sampling.replacement_pair import LEAST_DISTANCE
@@ -113,11 +119,6 @@ class ExchangePair(DominatingPair):
     def mu(self) -> float:
         """2μ, as of the noise without sampling: the coin may be revealed."""
         return 2.0 * self.distance
-
-    @property
-    def rho(self) -> float:
-        """That of the noise without sampling."""
-        return half_square(self.mu)
 
     def loss(self, x: FloatArray) -> FloatArray:
         """Return the loss at ``x`` standard deviations: odd and increasing."""

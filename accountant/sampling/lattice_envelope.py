@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
-from accountant.mechanisms.normal_masses import cells, distribution
+from accountant.pairs.excess import cells, distribution
 from accountant.sampling.allocation_table import Table, chord_law
 
 # The relative error of the weight of a knot, many times what rounding leaves.

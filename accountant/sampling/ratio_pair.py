@@ -219,18 +219,13 @@ class MechanismPair(AtomicPair):
         return float(loss[0]), _table(self.one, self.steps).spacing
 
     @property
-    def mu(self) -> float:
-        """Not telling which run it was only hides (Theorem S2)."""
-        return (self.reverse if self.add else self.one).mu
-
-    @property
-    def rho(self) -> float:
-        """For the same reason."""
-        return (self.reverse if self.add else self.one).rho
+    def _unhidden(self) -> DominatingPair:
+        """One run: not telling which it was only hides (Theorem S2)."""
+        return self.reverse if self.add else self.one
 
     def rdp(self, order: float) -> float:
         """Return the divergence of one run: joint convexity."""
-        return (self.reverse if self.add else self.one).rdp(order)
+        return self._unhidden.rdp(order)
 
 
 @functools.lru_cache(maxsize=16)

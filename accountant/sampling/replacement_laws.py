@@ -22,7 +22,7 @@ import numpy as np
 
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
-from accountant.mechanisms.normal_masses import coarse_cells
+from accountant.pairs.excess import coarse_cells
 from accountant.sampling.lattice_envelope import (
     Cells,
     Lattice,

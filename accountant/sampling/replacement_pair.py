@@ -15,12 +15,17 @@ import numpy as np
 
 from accountant import checks
 from accountant._basics.arrays import FloatArray
-from accountant._basics.rounding import TINY, U, half_square, lift, product_up, up
+from accountant._basics.rounding import TINY, U, lift, product_up, up
 from accountant._core import answers as core
 from accountant.bounds import Bounds
-from accountant.mechanisms.normal_masses import REACH, cells
 from accountant.pairs.base import DominatingPair, Masses
-from accountant.pairs.excess import loss_of_sample, loss_of_sample_inverse
+from accountant.pairs.excess import (
+    REACH,
+    cells,
+    loss_of_sample,
+    loss_of_sample_inverse,
+    reflected,
+)
 from accountant.sampling.lognormal import lognormal_cells, normal_tail, spread
 
 # Cells of the likelihood ratio for the Rényi curve: its excess then is about 1e-5 too large.
@@ -120,11 +125,6 @@ class ReplacementPair(DominatingPair):
         """The largest distance: sampling only hides (Theorem S6)."""
         return self.farthest if self.remainder > 0.0 else max(self.distances)
 
-    @property
-    def rho(self) -> float:
-        """That of the largest distance."""
-        return half_square(self.mu)
-
     def masses(self, edges: FloatArray) -> Masses:
         """Return the masses of the cells: those below zero mirror those above."""
         edges = np.asarray(edges, dtype=np.float64)
@@ -172,10 +172,7 @@ class ReplacementPair(DominatingPair):
     def profile(self, epsilon: float) -> Bounds:
         """Bracket H(ε) at any real ε."""
         if epsilon < 0.0:
-            lower, upper = self.profile(-epsilon)
-            rest, scale = -math.expm1(epsilon), math.exp(epsilon)
-            low = (rest + scale * float(lower)) * (1.0 - 32.0 * U)
-            return Bounds(low, min(up(rest + scale * float(upper), 32.0), 1.0))
+            return reflected(self.profile(-epsilon), epsilon)
         q = self.sampling_probability
         inner = epsilon if q == 1.0 else float(loss_of_sample_inverse(q, np.array([epsilon]))[0])
         # The profile falls in the noise and in ε, and both were rounded. Below 1e-9 the native
@@ -191,10 +188,6 @@ class ReplacementPair(DominatingPair):
         slack = 1e-14 + self.weight_error
         upper = up((q * high + self.infinite_mass) * (1.0 + slack), 4.0)
         return Bounds(max(q * low * (1.0 - slack), 0.0), min(upper, 1.0))
-
-    def rdp(self, order: float) -> float:
-        """Return the divergence, rounded up; infinite when something was left out."""
-        return math.inf if self.remainder > 0.0 else self.finite_rdp(order)
 
     def finite_rdp(self, order: float) -> float:
         """Return the divergence of the finite losses, rounded up.

@@ -107,10 +107,6 @@ class SampledCurve(DominatingPair):
             return inner
         return min(up(math.log1p(up(lift(self.q * math.expm1(inner)), 16.0)), 16.0), inner)
 
-    def rdp(self, order: float) -> float:
-        """Return the divergence, rounded up; infinite when there is mass at infinity."""
-        return math.inf if self.infinite_mass > 0.0 else self.finite_rdp(order)
-
     def finite_rdp(self, order: float) -> float:
         """Return the amplified curve of the finite losses at any real order, rounded up."""
         return curve_of_sample(self.inner, self.reverse, self.q, self.add, order)

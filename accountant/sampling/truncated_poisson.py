@@ -92,11 +92,6 @@ class OverflowPair(SampledPair):
         """That of a step in which the record displaces another (Theorem S13)."""
         return up(2.0 * ratio_up(1.0, self.inner.noise_multiplier), 2.0)
 
-    @property
-    def rho(self) -> float:
-        """That of a step in which the record displaces another."""
-        return half_square(self.mu)
-
     def finite_rdp(self, order: float) -> float:
         """Return the divergence, rounded up.
 

@@ -34,7 +34,7 @@ from accountant.bounds import Bounds
 from accountant.errors import AccountantError
 from accountant.ledger import Accountant
 from accountant.mechanisms import Gaussian, Laplace, RandomizedResponse
-from accountant.mechanisms.normal_masses import distribution
+from accountant.pairs.excess import distribution
 
 __all__ = ["Check", "checks"]
 
@@ -263,7 +263,7 @@ def arrays() -> Iterator[str | None]:
 
         yield from _judged(f"NumPy's {name}", name, of_numpy, _elementary()[name])
     truths = _elementary()["ndtr"]
-    # What mechanisms/normal_masses.py allows; its argument is exact here.
+    # What pairs/excess.py allows; its argument is exact here.
     size = (32.0 + 6.0 * truths.arguments[0] ** 2) / OTHERS
     yield from _judged("the normal distribution", "ndtr", _normal, truths, size)
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 
 import accountant as ac
 from accountant._core import answers as core
@@ -17,59 +17,90 @@ from support.strategies import (
 )
 
 
-def cost(q, sigma, steps, delta):
+def cost(q, sigma, steps, delta, records=1):
     """Return the certified ε; infinite where none is certified."""
     try:
-        return ac.get_epsilon(q, sigma, steps, delta)
+        return ac.get_epsilon(q, sigma, steps, delta, user_records=records)
     except ac.PrecisionError:
         return math.inf
 
 
+def best_sigma(target, delta, q, steps, records=1):
+    """Calibrate, and look at the answer and at the next smaller double."""
+    found = ac.calibrate_sigma(target, delta, q, steps, user_records=records)
+    assert cost(q, found, steps, delta, records) <= target
+    assert cost(q, math.nextafter(found, 0.0), steps, delta, records) > target
+    return found
+
+
+def best_steps(target, delta, q, sigma, records=1):
+    found = ac.calibrate_steps(target, delta, q=q, sigma=sigma, user_records=records)
+    assert type(found) is int
+    assert cost(q, sigma, found, delta, records) <= target
+    assert cost(q, sigma, found + 1, delta, records) > target
+    return found
+
+
+def best_q(target, delta, sigma, steps, records=1):
+    found = ac.calibrate_q(target, delta, sigma=sigma, steps=steps, user_records=records)
+    assert 0.0 <= found <= 1.0
+    assert cost(found, sigma, steps, delta, records) <= target
+    assert found == 1.0 or cost(math.nextafter(found, 1.0), sigma, steps, delta, records) > target
+    return found
+
+
 @pytest.mark.long
-@given(target_epsilons, deltas, sampling_probabilities, counts)
-def test_sigma(target, delta, q, steps):
+@given(target_epsilons, deltas, sampling_probabilities, noise_multipliers, counts)
+def test_answers_are_beside_what_misses_the_target(target, delta, q, sigma, steps):
     used = 1.0 if q == 1.0 else -math.expm1(steps * math.log1p(-q))
-    assume(delta < 0.99 * used)
-    sigma = ac.calibrate_sigma(target, delta, q, steps)
-    assert cost(q, sigma, steps, delta) <= target
-    assert cost(q, math.nextafter(sigma, 0.0), steps, delta) > target
+    if delta < 0.99 * used:
+        best_sigma(target, delta, q, steps)
+    best_q(target, delta, sigma, steps)
 
 
 @given(target_epsilons, deltas, sampling_probabilities, noise_multipliers)
 def test_steps(target, delta, q, sigma):
     try:
-        steps = ac.calibrate_steps(target, delta, q=q, sigma=sigma)
+        best_steps(target, delta, q, sigma)
     except ac.DomainError:
         assert cost(q, sigma, 2**53, delta) <= target
-        return
-    assert type(steps) is int
-    assert cost(q, sigma, steps, delta) <= target
-    assert cost(q, sigma, steps + 1, delta) > target
 
 
-@pytest.mark.long
-@given(target_epsilons, deltas, noise_multipliers, counts)
-def test_q(target, delta, sigma, steps):
-    q = ac.calibrate_q(target, delta, sigma=sigma, steps=steps)
-    assert 0.0 <= q <= 1.0
-    assert cost(q, sigma, steps, delta) <= target
-    if q < 1.0:
-        assert cost(math.nextafter(q, 1.0), sigma, steps, delta) > target
+@pytest.mark.parametrize("target", [1e-6, 1e-4, 1e-2, 1.0, 30.0, 1000.0, 1e4, 1e8, 1e200])
+def test_both_ends_of_the_range_and_beyond(target):
+    best_sigma(target, 1e-5, 1.0, 1)
+    if 1e-4 <= target <= 1000.0:  # tight, too
+        sigma, q = best_sigma(target, 1e-5, 0.01, 1000), best_q(target, 1e-5, 1.0, 1000)
+        assert target * (1 - 1e-6) <= cost(0.01, sigma, 1000, 1e-5)
+        assert q == 1.0 or target * (1 - 1e-6) <= cost(q, 1.0, 1000, 1e-5)
 
 
-@pytest.mark.parametrize("target", [1e-4, 1e-2, 1.0, 30.0, 1000.0])
-def test_both_ends_of_the_range_are_tight(target):
-    sigma = ac.calibrate_sigma(target, 1e-5, 0.01, 1000)
-    assert target * (1 - 1e-6) <= ac.get_epsilon(0.01, sigma, 1000, 1e-5) <= target
-    q = ac.calibrate_q(target, 1e-5, sigma=1.0, steps=1000)
-    assert q == 1.0 or target * (1 - 1e-6) <= ac.get_epsilon(q, 1.0, 1000, 1e-5) <= target
+@pytest.mark.parametrize(
+    ("target", "delta"), [(0.1, 1e-5), (1.0, 1e-9), (8.0, 1e-5), (0.5, 0.2), (300.0, 1e-5)]
+)
+@pytest.mark.parametrize("steps", [1, 7, 10**6])
+def test_calibrated_gaussians(target, delta, steps):
+    sigma = best_sigma(target, delta, 1.0, steps)
+    assert best_steps(target, delta, 1.0, sigma) >= steps
+    assert best_q(target, delta, sigma, steps) == 1.0
 
 
-@pytest.mark.parametrize("target", [1e-6, 1e4, 1e8, 1e200])
-def test_beyond_the_range(target):
-    sigma = ac.calibrate_sigma(target, 1e-5)
-    assert ac.get_epsilon(1.0, sigma, 1, 1e-5) <= target
-    assert ac.get_epsilon(1.0, math.nextafter(sigma, 0.0), 1, 1e-5) > target
+@pytest.mark.parametrize(
+    ("target", "delta", "sigma", "records"),
+    [(1.0, 1e-5, 1.0, 1), (4.0, 1e-6, 0.7, 1), (4.0, 1e-6, 2.0, 2), (4.0, 1e-6, 2.0, 7)],
+)
+def test_samples_and_the_records_of_a_user(target, delta, sigma, records):
+    assert 0.0 < best_q(target, delta, sigma, 20, records) < 1.0
+    best_steps(target, delta, 0.05 if records == 1 else 0.01, sigma, records)
+    best_sigma(target, delta, 0.05 if records == 1 else 0.01, 300, records)
+
+
+def test_answers_at_the_ends():
+    assert ac.calibrate_steps(0.01, 1e-5, q=1.0, sigma=0.5) == 0
+    assert ac.calibrate_steps(1e-3, 1e-5, q=1.0, sigma=1.0) == 0
+    for target, sigma, steps in ((100.0, 10.0, 1), (1e-4, math.inf, 10**9), (1e-4, 0.3, 0)):
+        assert ac.calibrate_q(target, 1e-5, sigma=sigma, steps=steps) == 1.0
+    assert ac.calibrate_q(1.0, 1e-5, sigma=1e-3, steps=1) < 2e-5
 
 
 def test_defaults_are_the_plain_gaussian():
@@ -100,16 +131,6 @@ def test_arrays():
         assert q[i, j] == ac.calibrate_q(t, d, sigma=1.0, steps=500)
     threaded = ac.calibrate_sigma(targets, delta, 0.01, 500, workers=2)
     assert np.array_equal(sigma, threaded)
-
-
-def test_not_even_one_step():
-    assert ac.calibrate_steps(0.01, 1e-5, q=1.0, sigma=0.5) == 0
-
-
-def test_even_every_record():
-    assert ac.calibrate_q(100.0, 1e-5, sigma=10.0, steps=1) == 1.0
-    assert ac.calibrate_q(1e-4, 1e-5, sigma=math.inf, steps=10**9) == 1.0
-    assert ac.calibrate_q(1e-4, 1e-5, sigma=0.3, steps=0) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -219,51 +240,6 @@ def test_extreme_questions_have_an_answer_or_a_reason(target):
                 continue
             asked = [found if part is None else part for part in answer]
             assert cost(*asked, delta) <= target
-
-
-@pytest.mark.parametrize(
-    ("target", "delta"), [(0.1, 1e-5), (1.0, 1e-9), (8.0, 1e-5), (0.5, 0.2), (300.0, 1e-5)]
-)
-@pytest.mark.parametrize("steps", [1, 7, 10**6])
-def test_calibrated_gaussians_beside_their_neighbours(target, delta, steps):
-    sigma = ac.calibrate_sigma(target, delta, 1.0, steps)
-    assert cost(1.0, sigma, steps, delta) <= target
-    assert cost(1.0, math.nextafter(sigma, 0.0), steps, delta) > target
-    found = ac.calibrate_steps(target, delta, q=1.0, sigma=sigma)
-    assert cost(1.0, sigma, found, delta) <= target < cost(1.0, sigma, found + 1, delta)
-    assert found >= steps
-    assert ac.calibrate_q(target, delta, sigma=sigma, steps=steps) == 1.0
-
-
-@pytest.mark.parametrize(("target", "delta", "sigma"), [(1.0, 1e-5, 1.0), (4.0, 1e-6, 0.7)])
-def test_calibrated_sampling_beside_its_neighbours(target, delta, sigma):
-    q = ac.calibrate_q(target, delta, sigma=sigma, steps=20)
-    assert 0.0 < q < 1.0
-    assert cost(q, sigma, 20, delta) <= target < cost(math.nextafter(q, 1.0), sigma, 20, delta)
-    steps = ac.calibrate_steps(target, delta, q=0.05, sigma=sigma)
-    assert cost(0.05, sigma, steps, delta) <= target < cost(0.05, sigma, steps + 1, delta)
-    found = ac.calibrate_sigma(target, delta, 0.05, 20)
-    assert cost(0.05, found, 20, delta) <= target < cost(0.05, math.nextafter(found, 0), 20, delta)
-
-
-def test_calibrations_at_the_ends():
-    assert ac.calibrate_q(1.0, 1e-5, sigma=1e-3, steps=1) < 2e-5
-    assert ac.calibrate_steps(1e-3, 1e-5, q=1.0, sigma=1.0) == 0
-    grid = ac.calibrate_sigma(np.array([0.5, 2.0]), 1e-5)
-    assert grid.tolist() == [ac.calibrate_sigma(0.5), ac.calibrate_sigma(2.0)]
-
-
-@pytest.mark.parametrize("records", [2, 7])
-def test_the_records_of_a_user(records):
-    def spent(q, sigma, steps):
-        return ac.get_epsilon(q, sigma, steps, 1e-6, user_records=records)
-
-    sigma = ac.calibrate_sigma(4.0, 1e-6, 0.01, 300, user_records=records)
-    assert spent(0.01, sigma, 300) <= 4.0 < spent(0.01, math.nextafter(sigma, 0.0), 300)
-    steps = ac.calibrate_steps(4.0, 1e-6, q=0.01, sigma=2.0, user_records=records)
-    assert spent(0.01, 2.0, steps) <= 4.0 < spent(0.01, 2.0, steps + 1)
-    q = ac.calibrate_q(4.0, 1e-6, sigma=2.0, steps=300, user_records=records)
-    assert spent(q, 2.0, 300) <= 4.0 < spent(math.nextafter(q, 1.0), 2.0, 300)
 
 
 def test_records_broadcast():

@@ -10,7 +10,7 @@ import pytest
 
 import accountant as ac
 from accountant.composition.problems import problems_of, problems_or_none, symmetrised_pairs
-from accountant.derived.sampled_replacement import SampledReplacement
+from accountant.derived.joint import SampledReplacement
 from accountant.ledger import Accountant, Budget, Odometer
 
 REPLACE = ac.NeighbouringRelation.REPLACE_ONE

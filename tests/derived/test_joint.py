@@ -168,7 +168,7 @@ def test_gaussians_on_one_sample_merge_to_the_last_digit():
             (Fraction(m.sensitivity) / Fraction(m.noise_multiplier)) ** 2 * n for m, n in parts[:-1]
         )
         assert Fraction(pair.noise_multiplier) ** 2 * exact <= 1
-        assert Fraction(pair.most_noise) ** 2 * exact >= 1
+        assert Fraction(pair.gaussian_part.most_noise) ** 2 * exact >= 1
     one = ac.PoissonSampled(4 * ac.Gaussian(3.0), 0.25)
     assert one.pairs() == ac.PoissonSampled(ac.Gaussian(1.5), 0.25).pairs()
     assert ac.PoissonSampled(1 * ac.Laplace(2.0), 0.1).pairs() == (

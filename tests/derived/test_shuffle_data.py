@@ -9,22 +9,17 @@ import pytest
 
 import accountant as ac
 from accountant.analyses import dispatch
-from accountant.derived import shuffle_bounds
+from accountant.derived import binary_reports, shuffle_model
 from accountant.derived.report_sum import are_few
-from accountant.derived.shuffle_bounds import DataPair
+from accountant.derived.shuffle_model import DataPair
 from accountant.pairs import atoms
+from support.exact_laws import multiset_law
 
 
 def reports(k, users, value, others):
     """Return the exact law of how often each report occurs, of 3/(k + 2) for the true one."""
-    law = {(0,) * k: Fraction(1)}
-    for own in [value, *([others] * (users - 1))]:
-        grown = defaultdict(Fraction)
-        for (counts, mass), report in product(law.items(), range(k)):
-            chance = Fraction(3 if report == own else 1, k + 2)
-            grown[(*counts[:report], counts[report] + 1, *counts[report + 1 :])] += mass * chance
-        law = grown
-    return law
+    owns = [value, *([others] * (users - 1))]
+    return multiset_law([[Fraction(3 if x == own else 1, k + 2) for x in range(k)] for own in owns])
 
 
 def exact_losses(k, users):
@@ -78,7 +73,7 @@ def test_many_multisets_are_put_together_and_lose_little(monkeypatch):
     pair = DataPair(model.randomizer, 12)
     every = pair.atoms()
     known = [float((3 * model).delta_bounds(epsilon).lower) for epsilon in (0.1, 1.0, 2.0)]
-    monkeypatch.setattr(shuffle_bounds, "MOST_LOSSES", 200)
+    monkeypatch.setattr(binary_reports, "MOST_LOSSES", 200)
     some = pair.atoms()
     assert some.loss.size <= 200 < every.loss.size
     assert some.p.sum() == pytest.approx(1.0, abs=1e-12)
@@ -96,7 +91,7 @@ def test_more_users_have_lines_below_the_profile(monkeypatch):
     one = ac.RandomizedResponse(1.0, k=4)
     assert are_few(4, 60)
     assert not are_few(4, 200)
-    monkeypatch.setattr(shuffle_bounds, "tangent_law", None)
-    assert 3000 < DataPair(one, 60).atoms().loss.size <= shuffle_bounds.MOST_LOSSES
+    monkeypatch.setattr(shuffle_model, "tangent_law", None)
+    assert 3000 < DataPair(one, 60).atoms().loss.size <= binary_reports.MOST_LOSSES
     with pytest.raises(TypeError):
         DataPair(one, 200).atoms()

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections import defaultdict
 from fractions import Fraction
 
 import mpmath
@@ -10,29 +9,12 @@ import numpy as np
 import pytest
 
 import accountant as ac
-from accountant.derived import shuffle_bounds
+from accountant.derived import shuffle_model
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.mechanisms import ShuffledResponses
+from support.exact_laws import hockey_stick, multiset_law
 
 REPLACE = ac.NeighbouringRelation.REPLACE_ONE
-
-
-def multiset_law(laws):
-    """The exact law of how often each report occurs, for independent reports of these laws."""
-    law = {(0,) * len(laws[0]): Fraction(1)}
-    for chances in laws:
-        grown = defaultdict(Fraction)
-        for counts, mass in law.items():
-            for report, chance in enumerate(chances):
-                grown[(*counts[:report], counts[report] + 1, *counts[report + 1 :])] += (
-                    mass * chance
-                )
-        law = grown
-    return law
-
-
-def hockey_stick(one, two, growth):
-    return sum(max(p - growth * two.get(x, 0), Fraction(0)) for x, p in one.items())
 
 
 def bounds_at(model, growth):
@@ -257,11 +239,11 @@ def test_refusals():
 
 def test_where_no_law_below_is_resolved_nothing_is_told(monkeypatch):
     """Masses that may be off by any factor are no lower end, nor a curve."""
-    found = shuffle_bounds.tangent_law
+    found = shuffle_model.tangent_law
     monkeypatch.setattr(
-        shuffle_bounds, "tangent_law", lambda table: found(table)._replace(mass_error=math.inf)
+        shuffle_model, "tangent_law", lambda table: found(table)._replace(mass_error=math.inf)
     )
-    table = shuffle_bounds.DataPair(ac.RandomizedResponse(0.3), 643).atoms()
+    table = shuffle_model.DataPair(ac.RandomizedResponse(0.3), 643).atoms()
     assert table.relative_error == 0.0
     assert not table.loss.any()
     assert table.p.sum() == table.q.sum() == 1.0
@@ -272,5 +254,5 @@ def test_far_tails_do_not_replace_a_nearer_bound():
     model = ac.ShuffleModel(ac.Gaussian(0.4), dataset_size=10**6)
     assert 1.06 <= model.epsilon(1e-6) <= 5.79
     bounds = model.pairs()[0].bounds
-    found = [bounds.bound(epsilon, shuffle_bounds.FINE) for epsilon in (8.0, 10.0, 12.0, 14.0)]
+    found = [bounds.bound(epsilon, shuffle_model.FINE) for epsilon in (8.0, 10.0, 12.0, 14.0)]
     assert found == sorted(found, reverse=True)

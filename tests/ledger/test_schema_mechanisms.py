@@ -18,8 +18,7 @@ from accountant import derived, sampling
 from accountant import mechanisms as m
 from accountant.cli import main, options
 from accountant.composition import Composition, parallel
-from accountant.derived.joint import JointRelease
-from accountant.derived.sampled_replacement import SampledReplacement
+from accountant.derived.joint import JointRelease, SampledReplacement
 from accountant.ledger import Accountant, register, schema
 from accountant.mechanisms.base import Mechanism
 from accountant.relations import NeighbouringRelation

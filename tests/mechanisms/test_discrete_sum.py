@@ -9,7 +9,7 @@ from mpmath import mp, mpf
 import accountant as ac
 from accountant import NeighbouringRelation as Relation
 from accountant.mechanisms import integer_laws
-from accountant.mechanisms.integer_laws import GaussianSumLaw, correction
+from accountant.mechanisms.integer_laws import GaussianSumPair, correction
 from support.oracle.contour_of_masses import delta_of_masses
 
 
@@ -33,7 +33,7 @@ def convolved(sigma, clients, reach):
     [(0.2, 9), (0.3, 7), (0.5, 16), (1.0, 6), (1.7, 5), (2.2, 3), (3.0, 4), (1.0, 1)],
 )
 def test_masses_and_losses_are_within_their_errors(sigma, clients):
-    atoms = GaussianSumLaw(sigma, clients).atoms(1, 0)
+    atoms = GaussianSumPair(sigma, 1, clients).atoms()
     reach = math.ceil(6.0 * sigma * math.sqrt(clients))
     truth = convolved(sigma, clients, reach)
     start = (atoms.loss.size - 1) // 2 - reach  # where x = -reach

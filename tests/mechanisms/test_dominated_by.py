@@ -11,8 +11,7 @@ import accountant as ac
 from accountant import mechanisms as m
 from accountant import sampling
 from accountant.composition import parallel
-from accountant.derived.joint import JointRelease
-from accountant.derived.sampled_replacement import SampledReplacement
+from accountant.derived.joint import JointRelease, SampledReplacement
 from accountant.ledger.schema import decode_mechanism, encode_mechanism
 from accountant.mechanisms import DominatedBy
 

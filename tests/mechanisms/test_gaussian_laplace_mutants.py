@@ -109,7 +109,7 @@ def test_figures_of_sampled_gaussians(sigma, q, add):
                 moment = mpmath.quad(density, np.linspace(-60, 90, 25).tolist())
                 exact = mpmath.log(moment) / (mp(order) - 1)
                 assert exact * (1 - mp("1e-9")) <= found <= exact * (1 + mp("1e-7"))
-    assert pair.gaussian_part == (q, sigma, add)
+    assert pair.gaussian_part == (q, sigma, add, True)
 
 
 def test_no_noise_of_infinite_width_loses_anything():
@@ -147,7 +147,7 @@ def test_noise_that_is_no_double_is_bracketed():
         truth = tail(e / m - m / 2) - mpmath.exp(e) * tail(e / m + m / 2)
         bounds = pair.profile(epsilon)
         assert bounds.lower <= truth <= bounds.upper
-        higher = GaussianPair(pair.most_noise).profile(epsilon)
+        higher = GaussianPair(pair.gaussian_part.most_noise).profile(epsilon)
         if epsilon >= 0.0:
             assert bounds.upper == exact.profile(epsilon).upper
             assert bounds.lower == min(exact.profile(epsilon).lower, higher.lower)

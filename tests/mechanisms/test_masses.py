@@ -12,9 +12,9 @@ from mpmath import mp, mpf
 import accountant as ac
 from accountant._core import tools
 from accountant.analyses.pld.saddle_point import coarse_law
-from accountant.mechanisms.normal_masses import cells, coarse_cells
 from accountant.mechanisms.user_defined import GivenLossPair
 from accountant.pairs.base import has_pld
+from accountant.pairs.excess import cells, coarse_cells
 from support import every_mechanism
 from support.every_mechanism import EXAMPLES
 from support.oracle import losses as oracle
@@ -40,17 +40,6 @@ def test_gaussian_masses(sigma):
     agrees(pair, law, fans(-9 * mu, 1e-5 * mu, 1e-3 * mu, 0.1 * mu))
 
 
-def test_normal_cells_in_the_tails():
-    edges = np.array([-37.0, -36.99999, -20.0, -20.0 + 1e-8, -1.0, 1e-9, 3.0, 3.0000001, 36.0])
-    found, error = cells(edges, 0.25)
-    truth = oracle.cells(
-        lambda t: (oracle.tail(mpf("0.25") - t),) * 2 + (oracle.tail(t - mpf("0.25")),) * 2,
-        [mpf(x) for x in edges],
-    )[0]
-    for mass, exact in zip(found, truth, strict=True):
-        assert abs(mpf(float(mass)) - exact) <= mpf(error) * exact + mpf("1e-300")
-
-
 def test_the_series_of_a_narrow_cell_has_all_its_terms():
     """Against fractions: what powers a and b have, and how a sum of both signs is rounded."""
     rng = np.random.default_rng(3)
@@ -68,10 +57,14 @@ def test_the_series_of_a_narrow_cell_has_all_its_terms():
         tools.series(a, b[1:])
 
 
+NEAR = [-10.5, -10.4, -8.0, -7.99, -1.0, -1e-4, 0.3, 0.31, 6.0, 6.02, 11.0, 16.5]
+FAR = [-37.0, -36.99999, -20.0, -20.0 + 1e-8, -1.0, 1e-9, 3.0, 3.0000001, 36.0]
+
+
 @pytest.mark.parametrize("mean", [0.0, 0.25, 6.0])
-def test_coarse_cells_in_the_tails(mean):
-    edges = np.array([-10.5, -10.4, -8.0, -7.99, -1.0, -1e-4, 0.3, 0.31, 6.0, 6.02, 11.0, 16.5])
-    found, error = coarse_cells(edges, mean)
+@pytest.mark.parametrize(("cut", "edges"), [(coarse_cells, NEAR), (cells, NEAR), (cells, FAR)])
+def test_normal_cells_in_the_tails(cut, edges, mean):
+    found, error = cut(np.array(edges), mean)
     truth = oracle.cells(
         lambda t: (oracle.tail(mpf(mean) - t),) * 2 + (oracle.tail(t - mpf(mean)),) * 2,
         [mpf(x) for x in edges],

@@ -67,6 +67,10 @@ def test_groups():
         ac.Gaussian(1.0).group(2.0)
 
 
+def mixed(shifts, chances, **named):
+    return ac.MixtureOfGaussians(1.0, sensitivities=shifts, probabilities=chances, **named)
+
+
 BAD = [
     (lambda: ac.Gaussian(0.0), ac.DomainError),
     (lambda: ac.Gaussian(-1.0), ac.DomainError),
@@ -90,24 +94,10 @@ BAD = [
     (lambda: ac.ReportNoisyMax(1.0, "cauchy"), ac.DomainError),
     (lambda: ac.ReportNoisyMax(1.0, monotonic=1), ac.ArgumentTypeError),
     (lambda: ac.AboveThreshold(1.0, query_scale=1.0, positives=0), ac.DomainError),
-    (
-        lambda: ac.MixtureOfGaussians(1.0, sensitivities=[0, 1], probabilities=[0.5, 0.4]),
-        ac.DomainError,
-    ),
-    (
-        lambda: ac.MixtureOfGaussians(1.0, sensitivities=[0, -1], probabilities=[0.5, 0.5]),
-        ac.DomainError,
-    ),
-    (
-        lambda: ac.MixtureOfGaussians(1.0, sensitivities=[0], probabilities=[0.5, 0.5]),
-        ac.DomainError,
-    ),
-    (
-        lambda: ac.MixtureOfGaussians(
-            1.0, sensitivities=[0, 1], probabilities=[0.5, 0.5], relation=REPLACE
-        ),
-        TypeError,
-    ),
+    (lambda: mixed([0, 1], [0.5, 0.4]), ac.DomainError),
+    (lambda: mixed([0, -1], [0.5, 0.5]), ac.DomainError),
+    (lambda: mixed([0], [0.5, 0.5]), ac.DomainError),
+    (lambda: mixed([0, 1], [0.5, 0.5], relation=REPLACE), TypeError),
     (lambda: ac.DominatingPMFs([0.5, 0.4], [0.5, 0.5]), ac.DomainError),
     (lambda: ac.DominatingPMFs([0.5, 0.5], [1.0]), ac.DomainError),
     (lambda: ac.DominatingPMFs([0.5, 0.5], [1.0, 0.0]), ac.DomainError),

@@ -10,7 +10,7 @@ import accountant as ac
 from accountant._basics.rounding import U
 from accountant.errors import PrecisionError
 from accountant.mechanisms.mixture import MixturePair
-from accountant.mechanisms.normal_masses import REACH
+from accountant.pairs.excess import REACH
 
 
 def _largest_loss(weights):

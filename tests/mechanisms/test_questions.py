@@ -96,7 +96,10 @@ def test_what_can_fail_is_a_method():
     for question in (curve.mu, curve.rho, curve.profile().mu, curve.profile().rho):
         with pytest.raises(ac.UnsupportedError):
             question()
+    with pytest.raises(ac.UnsupportedError):
+        ac.ZCDP(0.1).mu()
     assert ac.ZCDP(0.1).rho() == 0.1
+    assert (2 * ac.PureDP(0.5)).rho() >= 0.25
     assert 0.7 <= ac.GDP(0.7).mu() <= 0.7 * (1.0 + 1e-15)
 
 

@@ -132,12 +132,3 @@ def test_outcomes_of_one_law_alone_count_in_the_divergence(order, q):
     finite = [row for row in rows if row[0] > 0 and row[1] > 0]
     truth = oracle.renyi_of_atoms(finite, order)
     assert max(truth, mpf(0)) <= add.finite_rdp(order) <= max(truth, 0) + mpf(10) ** -9
-
-
-@given(epsilon=log_uniform(1e-8, 600.0))
-def test_gdp_of_a_pure_guarantee(epsilon):
-    """Φ(-μ/2) <= 1/(1 + e^ε), barely."""
-    (pair,) = ac.PureDP(epsilon).pairs()
-    target = 1 / (1 + mp.exp(mpf(epsilon)))
-    assert oracle.tail(mpf(pair.mu) / 2) <= target
-    assert oracle.tail(mpf(pair.mu) * (1 - mpf(10) ** -8) / 2) >= target

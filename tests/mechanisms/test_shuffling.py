@@ -10,24 +10,7 @@ import pytest
 import accountant as ac
 from accountant import NeighbouringRelation as Relation
 from accountant.mechanisms import ShuffledResponses
-
-
-def multiset_law(laws):
-    """The exact law of how often each report occurs, for independent reports of these laws."""
-    law = {(0,) * len(laws[0]): Fraction(1)}
-    for chances in laws:
-        grown = {}
-        for counts, mass in law.items():
-            for report, chance in enumerate(chances):
-                if chance:
-                    key = tuple(c + (i == report) for i, c in enumerate(counts))
-                    grown[key] = grown.get(key, 0) + mass * chance
-        law = grown
-    return law
-
-
-def exact_delta(one, two, growth):
-    return sum(max(p - growth * two.get(x, 0), Fraction(0)) for x, p in one.items())
+from support.exact_laws import hockey_stick, multiset_law
 
 
 def worst_ratio(laws):
@@ -53,7 +36,7 @@ def test_a_randomiser_of_ones_own_is_not_covered():
     mine = ((truth, 1 - truth, 0, 0), (1 - truth, truth, 0, 0))
     others = [(0, 0, truth, 1 - truth)] * (n - 1)  # in words of their own
     one, two = (multiset_law([law, *others]) for law in mine)
-    exact = exact_delta(one, two, Fraction(2))
+    exact = hockey_stick(one, two, Fraction(2))
     assert exact == Fraction(1, 4)
     claimed = ShuffledResponses(math.log(3), dataset_size=n).delta(math.log(2))
     assert claimed == pytest.approx(0.0486, abs=1e-4)
@@ -75,7 +58,7 @@ def test_one_common_randomiser_by_enumeration(seed):
         laws = [multiset_law([kernel[v], *(kernel[o] for o in others)]) for v in range(values)]
         for one, two in itertools.permutations(laws, 2):
             for growth in (Fraction(1), Fraction(11, 10), Fraction(3, 2), Fraction(3)):
-                exact = exact_delta(one, two, growth)
+                exact = hockey_stick(one, two, growth)
                 assert exact <= Fraction(mechanism.pairs()[0].bounds.delta(log_down(growth)))
 
 
@@ -91,8 +74,8 @@ def test_different_randomisers_that_are_pairwise_close(seed):
         one, two = (multiset_law([law, *others]) for law in users[0])
         for growth in (Fraction(1), Fraction(6, 5), Fraction(2)):
             at = log_down(growth)
-            assert exact_delta(one, two, growth) <= Fraction(bounds.delta(at))
-            assert exact_delta(two, one, growth) <= Fraction(bounds.delta(at))
+            assert hockey_stick(one, two, growth) <= Fraction(bounds.delta(at))
+            assert hockey_stick(two, one, growth) <= Fraction(bounds.delta(at))
 
 
 def test_the_profile_of_the_clones_by_enumeration():
@@ -113,7 +96,7 @@ def test_the_profile_of_the_clones_by_enumeration():
 
     one, two = law(a / (a + 1)), law(1 / (a + 1))
     for growth in (Fraction(1), Fraction(5, 4), Fraction(2), Fraction(5, 2)):
-        exact = exact_delta(one, two, growth)
+        exact = hockey_stick(one, two, growth)
         found = Fraction(mechanism.pairs()[0].bounds.delta(log_down(growth)))
         assert exact <= found <= exact * (1 + Fraction(1, 10**8)) + Fraction(1, 10**9)
 

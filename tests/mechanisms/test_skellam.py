@@ -9,7 +9,7 @@ from mpmath import mp, mpf
 
 import accountant as ac
 from accountant import NeighbouringRelation as Relation
-from accountant.mechanisms.integer_laws import SkellamLaw
+from accountant.mechanisms.discrete import SkellamPair
 from support.oracle.contour_of_masses import delta_of_masses
 
 
@@ -24,7 +24,7 @@ def mass(variance, k):
 @pytest.mark.parametrize("variance", [1e-120, 1e-3, 0.5, 7.0, 160.0, 30_000.0])
 @pytest.mark.parametrize("shift", [1, 3])
 def test_masses_and_losses_are_within_their_errors(variance, shift):
-    atoms = SkellamLaw(variance).atoms(shift, 0)
+    atoms = SkellamPair(variance, shift).atoms()
     reach = (atoms.loss.size - 1 - shift) // 2
     places = {0, 1, reach - 1, reach, reach + shift, 2 * reach, 2 * reach + shift}
     with mp.workdps(60):

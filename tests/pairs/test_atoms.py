@@ -1,6 +1,7 @@
 """Tables of losses: their common spacing, and their divergences."""
 
 import math
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import mpmath
@@ -10,6 +11,7 @@ import pytest
 import accountant as ac
 from accountant.analyses.pld import Composed
 from accountant.pairs import atoms
+from accountant.pairs.atoms import ResponsePair
 
 
 def test_a_few_equally_spaced_losses_are_on_a_lattice():
@@ -54,3 +56,36 @@ def test_divergences_bound_the_exact_sum():
             exact = mpmath.log(moment) / (order - 1)
             found = pair.finite_rdp(order)
             assert exact <= found <= exact * (1 + mpmath.mpf(10) ** -8)
+
+
+@pytest.mark.parametrize("others", [0, 3])
+def test_a_loss_beyond_the_doubles_is_infinite_and_on_no_lattice(others):
+    pair = ResponsePair(math.inf, others)
+    assert pair.lattice is None
+    assert pair.infinite_mass == 1.0
+    assert pair.has_negative_infinite_loss
+    assert pair.rdp(2.0) == math.inf
+
+
+@pytest.mark.parametrize("bound", [1e308, sys.float_info.max])
+def test_a_lattice_has_a_spacing_that_is_a_double(bound):
+    pair = ResponsePair(bound)
+    assert pair.lattice is None or pair.lattice[1] < math.inf
+    found = ac.PureDP(bound).epsilon_bounds(0.0)
+    assert found.lower <= bound <= found.upper
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        ac.ReportNoisyMax(5e-324, noise="exponential"),
+        ac.ReportNoisyMax(5e-324, noise="laplace"),
+        ac.AboveThreshold(5e-324, query_scale=1.0),
+        ac.Laplace(5e-324),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_noise_below_every_sensitivity_protects_nothing(mechanism):
+    for each in (mechanism, 3 * mechanism, mechanism + ac.Gaussian(1.0)):
+        assert each.epsilon_bounds(1e-30).upper > sys.float_info.max / 2.0
+        assert each.delta_bounds(3.0).upper == 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from fractions import Fraction
 
 import mpmath as mp
@@ -14,9 +15,27 @@ from accountant._basics.rounding import U
 from accountant.pairs.excess import loss_of_sample, loss_of_sample_inverse
 
 PROBABILITIES = [5e-324, 1e-300, 1e-100, 1e-8, 0.01, 0.3, 0.5, math.nextafter(0.5, 1.0), 0.7]
-PROBABILITIES += [0.99, 1 - 1e-8, 1 - 1e-12, 1 - 2.0**-52, 1 - 2.0**-53]
+PROBABILITIES += [
+    1e-12,
+    math.nextafter(0.51, 1.0),
+    0.9,
+    1 - 1e-9,
+    0.99,
+    1 - 1e-8,
+    1 - 1e-12,
+    1 - 2.0**-52,
+    1 - 2.0**-53,
+]
 SIZES = [1e-300, 1e-20, 1e-8, 1e-3, 0.1, 0.5, 0.7, 1.0, 1.5, 2.0, 5.0, 17.0, 36.0, 37.5, 100.0]
 SIZES += [600.0, 705.0, 709.0, 711.0, 750.0, 1400.0, 1420.0, 1e5]
+SIZES += [
+    690.0,
+    701.0,
+    720.0,
+    800.0,
+    900.0,
+    *(10 ** random.Random(5).uniform(-12, 2) for _ in range(60)),
+]
 LOSSES = [sign * size for size in SIZES for sign in (-1.0, 1.0)]
 
 

@@ -12,7 +12,7 @@ import pytest
 from mpmath import mp, mpf
 
 import accountant as ac
-from accountant.derived.sampled_replacement import SampledReplacement
+from accountant.derived.joint import SampledReplacement
 from accountant.sampling import FixedSizeSampled, TruncatedPoissonSampled
 from accountant.sampling.exchange_pair import ExchangePair
 from accountant.sampling.poisson_replacement import PoissonReplacement, TruncatedReplacement

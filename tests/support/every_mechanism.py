@@ -14,8 +14,7 @@ from accountant import PoissonSampled, sampling
 from accountant import mechanisms as m
 from accountant.composition import parallel
 from accountant.derived import AnyOf, FirstAboveThreshold
-from accountant.derived.joint import JointRelease
-from accountant.derived.sampled_replacement import SampledReplacement
+from accountant.derived.joint import JointRelease, SampledReplacement
 from accountant.learn.convex.mechanism import ObjectivePerturbation
 from accountant.sampling.poisson_replacement import PoissonReplacement, TruncatedReplacement
 

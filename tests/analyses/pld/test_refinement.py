@@ -8,8 +8,7 @@ import accountant as ac
 from accountant import sampling
 from accountant.analyses import pld
 from accountant.analyses.pld import composed, upper
-from accountant.derived.joint import JointRelease
-from accountant.derived.sampled_replacement import SampledReplacement
+from accountant.derived.joint import JointRelease, SampledReplacement
 from support.every_mechanism import by_density
 
 

@@ -32,17 +32,16 @@ ROOT = Path(__file__).parents[3]
 CONVERSIONS = ["conversions/test_conversions_mutants.py", "conversions/test_conversions.py"]
 FILTERS = ["ledger/test_filters_mutants.py", "ledger/test_filters.py", "ledger/test_accountant.py"]
 GRID = [f"analyses/pld/test_{name}.py" for name in ("loss_grid_mutants", "loss_grid", "pld")]
-SAMPLED_LOSS = ["pairs/test_sampled_loss_mutants.py", "pairs/test_sampled_loss.py"]
 UNDERFLOW = ["cross_cutting/test_underflow.py"]
 LAWS = ["mechanisms/test_gaussian_laplace_mutants.py", "mechanisms/test_mechanisms.py"]
-MERGED = ["pairs/test_sums.py", "pairs/test_product.py"]
-COMPOSED = ["composition/test_composition_mutants.py", "composition/test_composition.py"]
+MERGED = ["pairs/test_product.py"]
+COMPOSED = ["composition/test_composition.py"]
 STEPS = ["analyses/over_steps/test_prefixes.py", "analyses/over_steps/test_mixes.py"]
 # Whose errors would cost soundness, and which tests are about a module beside those of its name.
 BESIDE = {
     "_basics/display": ["test_display.py"],
     "_basics/intervals": ["test_intervals.py", *CONVERSIONS[:1]],
-    "_basics/rounding": ["test_rounding.py", "pairs/test_sums.py", *UNDERFLOW],
+    "_basics/rounding": ["test_rounding.py", *MERGED, *UNDERFLOW],
     "conversions/guarantees": CONVERSIONS,
     "conversions/renyi": ["analyses/test_renyi_conversion_mutants.py", *CONVERSIONS],
     "analyses/gdp": CONVERSIONS,
@@ -55,7 +54,7 @@ BESIDE = {
     "ledger/kinds": ["ledger/test_accountant_affordable.py", *FILTERS],
     "composition/composition": [*COMPOSED, *MERGED],
     "composition/problems": COMPOSED,
-    "pairs/excess": [*SAMPLED_LOSS, *UNDERFLOW],
+    "pairs/excess": ["pairs/test_sampled_loss.py", *UNDERFLOW],
     "pairs/product": MERGED,
     "mechanisms/gaussian": LAWS,
     "mechanisms/laplace": LAWS,
