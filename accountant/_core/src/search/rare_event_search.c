@@ -140,6 +140,27 @@ static int find_inner(acct_rare_event_plan *s) {
     return found;
 }
 
+/* orders nearer to the line's, for the aliases on the right: with many steps the transform soon grows */
+static double refine_right(acct_rare_event_plan *s, double period) {
+    const double far = s->b_right - s->b;
+    double size = middling(s, s->b_left) - s->b_left * s->epsilon +
+                  acct_log_chernoff(s->b_left);
+    const double left = (size - s->log_wanted) / (s->b - s->b_left);
+    double right = INFINITY;
+    for (double move = far; move > 0.01 * far && right > left; move *= 0.6) {
+        const double b2 = s->b + move;
+        size = middling(s, b2) - b2 * s->epsilon + acct_log_chernoff(b2);
+        const double now = (size - s->log_wanted) / move;
+        if (now < right) {
+            right = now;
+            s->b_right = b2;
+        } else if (right <= period) {
+            break;
+        }
+    }
+    return acct_max(left, right);
+}
+
 /* the line whose aliases need the shortest period, of those where not too much cancels */
 static double find_line(acct_rare_event_plan *s) {
     double b[ORDERS], size[ORDERS], best = INFINITY, least = INFINITY;
@@ -167,7 +188,7 @@ static double find_line(acct_rare_event_plan *s) {
             s->b_right = b_right;
         }
     }
-    return best;
+    return best < INFINITY ? refine_right(s, best) : best;
 }
 
 /* whether the factor of the outer threshold makes the integrands negligible at such noise */
