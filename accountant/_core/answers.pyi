@@ -183,15 +183,6 @@ def calibration_guess(
 def remove_decides(
     q: float, sigma: float, steps: float, delta: float, lower: float, upper: float
 ) -> bool: ...
-def smoothed_profile(
-    q: float,
-    sigma: float,
-    steps: float,
-    epsilon: float,
-    log_delta: float,
-    digits: float,
-    rate: float = 0.0,
-) -> tuple[float, float] | None: ...
 def fill_line_nodes(
     parts: _Floats,
     losses: _Floats,

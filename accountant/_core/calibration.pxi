@@ -55,29 +55,6 @@ cdef extern from "calibration.h" nogil:
         acct_unknown *asked, double epsilon, double delta, double *value, double *power
     )
 
-cdef extern from "plan.h" nogil:
-    enum:
-        ACCT_MAX_NODES
-
-    ctypedef struct acct_step:
-        pass
-
-    ctypedef struct acct_workspace:
-        pass
-
-    acct_step acct_step_make(double q, double sigma)
-    int acct_workspace_alloc(acct_workspace *w, int nodes)
-    void acct_workspace_free(acct_workspace *w)
-
-    ctypedef struct acct_smoothed:
-        double log_delta
-        double rate
-
-    int acct_smoothed_profile(
-        acct_workspace *w, const acct_step *step, double steps, double epsilon, double log_delta,
-        double digits, acct_smoothed *out
-    )
-
 cdef extern from "subsampled_gaussian.h" nogil:
     int acct_psg_remove_decides(
         double q, double sigma, double steps, double delta, const acct_bounds *remove
@@ -240,36 +217,6 @@ def calibration_guess(
         check(found)
         return None
     return value, power
-
-
-def smoothed_profile(
-    double q, double sigma, double steps, double epsilon, double log_delta, double digits,
-    double rate=0.0,
-):
-    """Return about log δ(ε) and about -d log δ / dε, or None where that would take too long.
-
-    δ should be about ``e**log_delta``, its rate about ``rate``, where that is above 0; ``digits``
-    is minus the log of the relative error wanted. Nothing is certified.
-    """
-    cdef acct_environment saved
-    cdef acct_workspace w
-    cdef acct_step step
-    cdef acct_smoothed found = acct_smoothed(0.0, rate)
-    cdef int status
-    with nogil:
-        acct_enter(&saved)
-        status = acct_workspace_alloc(&w, ACCT_MAX_NODES)
-        if status == ACCT_OK:
-            step = acct_step_make(q, sigma)
-            status = acct_smoothed_profile(
-                &w, &step, steps, epsilon, log_delta, digits, &found
-            )
-            acct_workspace_free(&w)
-        acct_leave(&saved)
-    if status == ACCT_EPRECISION:
-        return None
-    check(status)
-    return found.log_delta, found.rate
 
 
 def remove_decides(

@@ -1,16 +1,12 @@
 """Many questions about one kind of step: lines that answer for other steps and other deltas."""
 
-import ctypes
 import math
-import random
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import accountant as ac
 from accountant._core import answers as core
-from support.native import build, core_files
 from support.oracle_checks import PROFILE, deltas_around, problem
 
 # The oracle's problems, but not those that one question alone takes milliseconds for.
@@ -80,7 +76,7 @@ def wrong_among_steps(rows):
 
 
 def wrong_among_close_deltas(rows):
-    """The same among deltas so close that the lower end is taken from a chord."""
+    """The same among deltas so close that one answer leads to the next."""
     for row in rows:
         below, above = deltas_around(row)
         if not 1e-200 < below < above < 1.0:
@@ -104,7 +100,6 @@ def wrong_after_fewer_steps(rows):
         if not 1e-200 < known < above:
             continue
         delta = [*(known * np.exp(0.1 * np.arange(-4.0, 1.0))), above]
-        # The chord from there is no bound.
         lower, _ = fill(*problem(row)[:2], [fewer] * 5 + [row["steps"]], delta)
         if contradicts(row, lower[-1], math.inf, below, above):
             yield row
@@ -182,23 +177,6 @@ def test_more_steps_cost_more_and_larger_deltas_less():
     assert (np.diff(upper) < 0.0).all()
 
 
-def test_profiles_of_finite_laws_are_above_their_chords_continued():
-    """Theorem 18, in exact fractions: x = e^ε."""
-    generator = random.Random(5)
-    for _ in range(300):
-        p, q = ([Fraction(generator.randint(0, 30)) for _ in range(5)] for _ in range(2))
-        if sum(p) == 0 or sum(q) == 0:
-            continue
-        p, q = [m / sum(p) for m in p], [m / sum(q) for m in q]
-        x0, x1, x2 = sorted(Fraction(generator.randint(1, 900), 100) for _ in range(3))
-        if x1 == x2:
-            continue
-        h0, h1, h2 = (
-            sum(max(a - x * b, 0) for a, b in zip(p, q, strict=True)) for x in (x0, x1, x2)
-        )
-        assert h0 >= h1 + (h1 - h2) * (1 - x0 / x1) / (x2 / x1 - 1)
-
-
 def test_close_deltas_have_brackets_as_narrow_as_those_of_single_questions():
     delta = np.logspace(-9.0, -3.0, 400)
     lower, upper = fill(0.01, 1.0, 1000, delta)
@@ -208,47 +186,3 @@ def test_close_deltas_have_brackets_as_narrow_as_those_of_single_questions():
         low, high = alone(0.01, 1.0, 1000, delta[i])
         assert lower[i] <= high
         assert low <= upper[i]
-
-
-@pytest.fixture(scope="module")
-def found_from(tmp_path_factory):
-    """Where the search of a line near an earlier answer ends."""
-    directory = tmp_path_factory.mktemp("shared_line")
-    source = directory / "found.c"
-    source.write_text(
-        """
-#include "shared_line.c"
-double found(double q, double sigma, double steps, double delta, double guess) {
-    static acct_workspace w;
-    if (!w.block && acct_workspace_alloc(&w, ACCT_MAX_NODES)) return NAN;
-    const acct_step step = acct_step_make(q, sigma);
-    return found_from(&w, &step, steps, log(delta), guess);
-}
-"""
-    )
-    others = [path for path in core_files() if path.name != "shared_line.c"]
-    found = build(directory, [*others, source]).found
-    found.argtypes = [ctypes.c_double] * 5
-    found.restype = ctypes.c_double
-    return found
-
-
-@pytest.mark.parametrize("guess", [0.8, 1.0, 1.3])
-@pytest.mark.parametrize(
-    ("q", "sigma", "steps", "delta"),
-    [
-        (0.01, 1.0, 50, 1e-5),
-        (0.01, 1.0, 150, 1e-5),
-        (0.001, 0.7, 600, 1e-6),
-        (1e-4, 2.0, 400, 1e-7),
-        (0.1, 0.6, 12, 1e-7),
-    ],
-)
-def test_a_line_for_rare_events_is_put_at_the_answer_or_little_below(
-    found_from, guess, q, sigma, steps, delta
-):
-    """So little that the profile there is less than three times δ."""
-    epsilon = alone(q, sigma, steps, delta, core.REMOVE)[1]
-    found = found_from(q, sigma, steps, delta, guess * epsilon)
-    assert found < epsilon * (1.0 + 0.03)
-    assert core.delta_bounds(q, sigma, float(steps), found, core.REMOVE)[1] < 3.0 * delta

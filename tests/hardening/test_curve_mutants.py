@@ -29,8 +29,8 @@ MUTANTS = mutants(
             "        total += 0.0 * power;",
         ),
         "exchange.c: a pole forgotten": Patch(
-            "k->phase[i] = n * arg - atan2(y, k->b) - atan2(y, k->b + 1.0);",
-            "k->phase[i] = n * arg - atan2(y, k->b);",
+            "k->terms.im[i] = n * arg - atan2(y, k->b) - atan2(y, k->b + 1.0);",
+            "k->terms.im[i] = n * arg - atan2(y, k->b);",
         ),
         "exchange.c: the linear phase of another mean": Patch(
             "k->drift = n * (way == PLAIN ? m.mean : mean);",

@@ -38,15 +38,15 @@ typedef struct {
 /* one block, to be freed; NULL where there is no memory */
 static workspace *workspace_new(double mu, double q, double steps) {
     const size_t nodes = ACCT_EXCHANGE_DOUBLES + ACCT_EXCHANGE_PATH_DOUBLES;
-    const size_t doubles = nodes + 2 * ACCT_MIXTURE_POINTS;
+    const size_t terms = ACCT_MIXTURE_POINTS + ACCT_LINE_SPARE, doubles = nodes + 2 * terms;
     workspace *w = malloc(sizeof *w + doubles * sizeof(double));
     if (!w) return NULL;
     w->mu = mu;
     w->q = q;
     w->steps = steps;
     w->memory = (double *)(w + 1);
-    w->contour.amplitude = w->memory + nodes;
-    w->contour.phase = w->contour.amplitude + ACCT_MIXTURE_POINTS;
+    w->contour.terms.re = w->memory + nodes;
+    w->contour.terms.im = w->contour.terms.re + terms;
     return w;
 }
 
@@ -224,12 +224,13 @@ static void exchange_terms(acct_contour *k, const summed *terms) {
             err = amplitude * expm1(n * error / rest);
         else
             err = amplitude + exp(n * log(modulus + error)) * factor;
-        if (amplitude > 0.0) err += amplitude * ACCT_U * (40.0 + 16.0 * n * (fabs(log_modulus) + fabs(arg)));
+        if (amplitude > 0.0) err += amplitude * ACCT_U * (48.0 + 16.0 * n * (fabs(log_modulus) + fabs(arg)));
         numerical += err;
-        k->amplitude[i] = amplitude;
-        k->phase[i] = n * arg - atan2(y, k->b) - atan2(y, k->b + 1.0);
+        k->terms.re[i] = amplitude;
+        k->terms.im[i] = n * arg - atan2(y, k->b) - atan2(y, k->b + 1.0);
     }
     k->numerical = numerical * ACCT_SLACK;
+    acct_line_terms_set(&k->terms, k->count, k->dy);
 }
 
 /* how the transform is summed: over the real noise, and over a path above it */
@@ -245,8 +246,7 @@ static int build_line(workspace *w, const saddle *s, int way) {
     *k = (acct_contour){.direction = ACCT_REMOVE,
                         .steps = n,
                         .b = b,
-                        .amplitude = k->amplitude,
-                        .phase = k->phase,
+                        .terms = k->terms,
                         .small_losses_log = -INFINITY,
                         .least = ACCT_EXCHANGE_LEAST};
     k->tail = (acct_tail_event){.direction = ACCT_REMOVE, .steps = n, .reverse_log = -INFINITY};

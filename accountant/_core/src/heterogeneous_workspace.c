@@ -41,8 +41,7 @@ int acct_heterogeneous_alloc(acct_heterogeneous_workspace *w, const acct_part *p
     const size_t law = ACCT_TILTED_LAW_DOUBLES(most_nodes);
     const size_t sums = (size_t)ACCT_SUM_ARRAYS * (size_t)most_nodes;
     const size_t terms = ACCT_HETEROGENEOUS_POINTS + ACCT_LINE_SPARE;
-    const size_t doubles = 2 * law + sums + ACCT_HETEROGENEOUS_SUM_DOUBLES +
-                           2 * (size_t)ACCT_HETEROGENEOUS_POINTS + 2 * terms;
+    const size_t doubles = 2 * law + sums + ACCT_HETEROGENEOUS_SUM_DOUBLES + 2 * terms;
     w->part = parts;
     w->count = count;
     w->direction = direction;
@@ -66,11 +65,8 @@ int acct_heterogeneous_alloc(acct_heterogeneous_workspace *w, const acct_part *p
     w->sums.scratch = &w->scratch;
     acct_characteristic_sum_place(&w->cf, w->block + 2 * law, most_nodes);
     acct_heterogeneous_sum_place(&w->sums, w->block + 2 * law + sums);
-    w->contour.amplitude = w->block + 2 * law + sums + ACCT_HETEROGENEOUS_SUM_DOUBLES;
-    w->contour.phase = w->contour.amplitude + ACCT_HETEROGENEOUS_POINTS;
-    w->terms.re = w->contour.phase + ACCT_HETEROGENEOUS_POINTS;
-    w->terms.im = w->terms.re + terms;
-    w->terms.count = 0;
+    w->contour.terms.re = w->block + 2 * law + sums + ACCT_HETEROGENEOUS_SUM_DOUBLES;
+    w->contour.terms.im = w->contour.terms.re + terms;
     return ACCT_OK;
 }
 

@@ -37,7 +37,6 @@ typedef struct {
     acct_heterogeneous_sum sums;
     acct_noise_tables tables; /* of the line that was started last */
     acct_contour contour;
-    acct_line_terms terms; /* memory for those of the contour, where it is read at several epsilon */
     double *block;
 } acct_heterogeneous_workspace;
 

@@ -27,12 +27,6 @@ static int place_prefix(acct_heterogeneous_workspace *w, int count, double log_d
                                     acct_max(tolerance, wide), 0.0, plan);
 }
 
-/* the contour of a workspace by its terms, if those are set: an acct_profile_fn */
-static void profile_at(const void *par, double epsilon, acct_profile_point *point) {
-    const acct_heterogeneous_workspace *w = par;
-    acct_contour_profile_by_terms(&w->contour, w->terms.count > 0 ? &w->terms : NULL, epsilon, point);
-}
-
 /* Adds the parts to a started line and reads the answers off it.  ACCT_EPRECISION where the line ends too early for
  * bounds on the decay that are read off tables: those of the parts themselves may do. */
 static int read_line(acct_heterogeneous_workspace *w, int first, int last, double delta, double guess,
@@ -45,11 +39,9 @@ static int read_line(acct_heterogeneous_workspace *w, int first, int last, doubl
         acct_heterogeneous_sum_close(&w->sums, &w->contour);
         if (i == first && w->tables.count && !(w->contour.truncated <= most_truncated))
             return ACCT_EPRECISION;
-        const acct_contour *k = &w->contour; /* read at some six epsilon: the sines of its points are taken once */
-        acct_line_terms_set(&w->terms, k->count, k->dy, k->amplitude, k->phase);
-        guess = acct_invert_estimate(profile_at, w, guess, delta);
+        guess = acct_invert_estimate(acct_contour_at, &w->contour, guess, delta);
         if (!(guess > 0.0)) break;
-        acct_invert_certify(profile_at, w, guess, delta, &found);
+        acct_invert_certify(acct_contour_at, &w->contour, guess, delta, &found);
         acct_bounds_intersect(&out[i], found.lower, found.upper);
     }
     return status;

@@ -19,12 +19,6 @@
 /* how far from the answer a line may be built: as a share of it, or below it as a logarithm of delta */
 #define NEAR_QUESTION 0.03
 #define BELOW 1.0
-/* where a record is used seldomer, the saddle point may miss the answer by far: the profile to a few digits near an
- * earlier answer finds it, aimed a little below, or else a line of a few digits */
-#define SELDOM 4.0
-#define SHARED_DIGITS 2.0
-#define SHARED_AIM 0.2
-#define SHARED_FIND 1e-4
 /* how far ahead a line is put: a factor of the steps, and deviations of the total loss */
 #define MOST_STEPS 2.5
 #define MOST_DEVIATIONS 3.0
@@ -35,18 +29,14 @@
 #define WAIT 32
 
 acct_shared_line *acct_shared_line_open(void) {
-    const size_t lines = acct_workspace_doubles(ACCT_MAX_NODES), terms = ACCT_MAX_POINTS + ACCT_LINE_SPARE;
+    const size_t lines = acct_workspace_doubles(ACCT_MAX_NODES);
     /* one block: of several, an allocator returns the pages to the system, and every call would fault them in again */
-    acct_shared_line *s = malloc(sizeof *s + (2 * lines + 2 * terms) * sizeof(double));
+    acct_shared_line *s = malloc(sizeof *s + 2 * lines * sizeof(double));
     if (!s) return NULL;
     double *memory = (double *)(s + 1);
     acct_workspace_place(&s->remove, memory, ACCT_MAX_NODES);
     acct_workspace_place(&s->add, memory + lines, ACCT_MAX_NODES);
-    s->terms.re = memory + 2 * lines;
-    s->terms.im = s->terms.re + terms;
     s->remove.block = s->add.block = NULL;
-    s->terms.count = 0;
-    s->read_steps = NAN;
     s->step.q = NAN;
     return s;
 }
@@ -60,19 +50,6 @@ static int for_steps(acct_workspace *w, double steps) {
     if (k->small_losses_log > -INFINITY || k->answers_add) return 0; /* a rare-event contour */
     acct_contour_for_steps(k, &w->law, steps);
     return 1;
-}
-
-/* the same of the remove direction; sets its terms, which are read two times at least */
-static int remove_for_steps(acct_shared_line *s, double steps) {
-    const acct_contour *k = &s->remove.contour;
-    if (!for_steps(&s->remove, steps)) return 0;
-    if (steps != s->read_steps) acct_line_terms_set(&s->terms, k->count, k->dy, k->amplitude, k->phase);
-    s->read_steps = steps;
-    return 1;
-}
-
-static void shared_profile_at(const acct_shared_line *s, double epsilon, acct_profile_point *p) {
-    acct_contour_profile_by_terms(&s->remove.contour, s->terms.count > 0 ? &s->terms : NULL, epsilon, p);
 }
 
 static double deviations(double log_delta) { return sqrt(-2.0 * log_delta); }
@@ -91,46 +68,26 @@ static long ahead(double reach, long count, const double *q, const double *sigma
     return last;
 }
 
-/* about where the profile is e^{log_delta}, by one step from a guess; NaN where nothing is found */
-static double found_from(acct_workspace *w, const acct_step *step, double steps, double log_delta, double guess) {
-    acct_smoothed p = {.rate = 0.0};
-    if (acct_smoothed_profile(w, step, steps, guess, log_delta, SHARED_DIGITS, &p)) return NAN;
-    const double epsilon = guess + (p.log_delta - log_delta - SHARED_AIM) / p.rate;
-    return epsilon > 0.2 * guess ? epsilon : NAN;
-}
-
 /* a line at the answer, which the saddle point only guesses; for as few steps as `least`, too */
 static void build(acct_shared_line *s, double least, double steps, double delta) {
     const double log_delta = log(delta);
     const acct_window window = acct_plan_window(&s->step, steps, ACCT_REMOVE, log_delta);
     acct_saddle saddle;
     s->removes = 0;
-    s->terms.count = 0;
-    s->read_steps = NAN;
     s->remove.least_steps = least;
     if (acct_saddle_at_delta(&s->remove.law, &s->step, steps, ACCT_REMOVE, &window, log_delta, &saddle))
         return;
-    int finds = steps * s->step.q < SELDOM;
-    const int known = finds && s->seen_epsilon > 0.0 && s->seen_epsilon < INFINITY;
-    double epsilon = known ? s->seen_epsilon * sqrt(steps / s->seen_steps) : acct_max(saddle.epsilon, 0.0);
-    const double found = known ? found_from(&s->remove, &s->step, steps, log_delta, epsilon) : NAN;
-    if (found > 0.0) {
-        epsilon = found;
-        finds = 0;
-    }
+    double epsilon = acct_max(saddle.epsilon, 0.0);
     const double tolerance = least < steps ? LOOSER : SHARED_TOLERANCE;
     for (int i = 0; i < 4; i++) {
-        const acct_saddle *hint = i == 0 && !known && saddle.epsilon > 0.0 ? &saddle : NULL;
-        int status = acct_plan(&s->remove, &s->step, steps, ACCT_REMOVE, epsilon, log_delta,
-                               i == 0 && finds ? SHARED_FIND : tolerance, hint);
-        if (status == ACCT_EPRECISION && !(i == 0 && finds))
+        const acct_saddle *hint = i == 0 && epsilon > 0.0 ? &saddle : NULL;
+        int status = acct_plan(&s->remove, &s->step, steps, ACCT_REMOVE, epsilon, log_delta, tolerance, hint);
+        if (status == ACCT_EPRECISION)
             status = acct_plan(&s->remove, &s->step, steps, ACCT_REMOVE, epsilon, log_delta, LOOSER, NULL);
         if (status) return;
         const double next = acct_invert_estimate(acct_contour_at, &s->remove.contour, epsilon, delta);
         const double above = next - epsilon; /* the line is more exact than it needs to be */
-        const int near =
-            (fabs(above) <= NEAR_QUESTION * next || (above > 0.0 && above * s->remove.contour.b <= BELOW)) &&
-            !(i == 0 && finds);
+        const int near = fabs(above) <= NEAR_QUESTION * next || (above > 0.0 && above * s->remove.contour.b <= BELOW);
         epsilon = next;
         if (near) break;
     }
@@ -157,51 +114,13 @@ static void build_add(acct_shared_line *s, double steps, double epsilon, double 
         s->bound.log_front = INFINITY;
 }
 
-/* The answer that continues the polynomial through the last ones, where they differ from the question in delta alone
- * or in the number of steps alone; NaN elsewhere. */
-static double continued(const acct_trend *t, double steps, double log_delta) {
-    double value[ACCT_TREND];
-    int alike = 0, other = 0;
-    while (alike < t->count && t->steps[alike] == steps) alike++;
-    while (other < t->count && t->log_delta[other] == log_delta) other++;
-    const int along_delta = alike >= other, count = along_delta ? alike : other;
-    const double *at = along_delta ? t->log_delta : t->steps, here = along_delta ? log_delta : steps;
-    if (count < 3) return NAN;
-    for (int i = 0; i < count; i++) value[i] = t->epsilon[i];
-    for (int order = 1; order < count; order++)
-        for (int i = 0; i + order < count; i++)
-            value[i] += (value[i + 1] - value[i]) * (here - at[i]) / (at[i + order] - at[i]);
-    return value[0];
-}
-
-static void follow_questions(acct_trend *t, double steps, double log_delta, double epsilon) {
-    if (t->count < ACCT_TREND) t->count++;
-    for (int i = t->count - 1; i > 0; i--) {
-        t->steps[i] = t->steps[i - 1];
-        t->log_delta[i] = t->log_delta[i - 1];
-        t->epsilon[i] = t->epsilon[i - 1];
-    }
-    t->steps[0] = steps;
-    t->log_delta[0] = log_delta;
-    t->epsilon[0] = epsilon;
-}
-
-/* where to begin: by the slope at the last answer, or a little beyond what continues the last ones nearby */
-static double start_near(const acct_shared_line *s, double steps, double delta) {
-    const acct_contour *k = &s->remove.contour;
-    const double log_delta = log(delta), x = continued(&s->trend, steps, log_delta);
-    const double away = (log_delta - s->log_delta) / s->slope + (steps - s->steps) * k->log_mgf / k->b;
-    const double plain = s->epsilon + away;
-    if (!(x > 0.0 && fabs(x - plain) <= 0.5 * fabs(away))) return plain;
-    return x - (s->trend.above + 0.5 * SPARE_STEP * acct_tolerance_for(x, -s->slope, FINEST)) / s->slope;
-}
-
-/* Newton on log delta from there, aimed at a point whose upper bound is just below delta */
+/* Newton on log delta from where the slope at the last answer leads, aimed at a point whose upper bound is just below delta */
 static int upper_end(acct_shared_line *s, double steps, double delta, double *end, acct_profile_point *p) {
-    double x = start_near(s, steps, delta);
+    const acct_contour *k = &s->remove.contour;
+    double x = s->epsilon + (log(delta) - s->log_delta) / s->slope + (steps - s->steps) * k->log_mgf / k->b;
     for (int i = 0; i < 8; i++) {
         if (!(x > 0.0)) x = 0.0;
-        shared_profile_at(s, x, p);
+        acct_contour_profile(&s->remove.contour, x, p);
         if (!(p->value > 0.0 && p->slope < 0.0)) return 0;
         const double above = p->bounds.upper - p->value, spare = delta - p->bounds.upper;
         if (x == 0.0 && spare >= 0.0) return 0;
@@ -213,8 +132,6 @@ static int upper_end(acct_shared_line *s, double steps, double delta, double *en
             s->log_delta = log(p->value);
             s->epsilon = x;
             s->slope = p->slope / p->value;
-            s->trend.above = above / delta;
-            follow_questions(&s->trend, steps, log(delta), x + log(delta / p->value) / s->slope);
             return 1;
         }
         const double aim = (delta - 1.1 * above) / p->value;
@@ -224,19 +141,6 @@ static int upper_end(acct_shared_line *s, double steps, double delta, double *en
     return 0;
 }
 
-/* A point below `end`, where the profile is at least `least`, at which it is above delta: the profile is convex in
- * e^eps, so that it falls as steeply as the chord from there to a known point beyond (Theorem 18).  0 where the chord
- * is flat beside the slope at the end.  Each operation is within a few u, which the hundredth covers. */
-static double lower_by_chord(const acct_shared_line *s, double steps, double delta, double end, double least,
-                             double slope) {
-    if (s->known_steps != steps) return 0.0; /* nothing is known */
-    const double apart = expm1(s->known_epsilon - end), fall = least - s->known_upper;
-    if (!(apart > 0.0 && fall > -0.9 * slope * apart)) return 0.0;
-    const double missing = 1.01 * (delta - least) + 16.0 * ACCT_U * delta;
-    const double away = -log1p(-missing * apart / fall);
-    return away < 0.5 ? end - away - 8.0 * ACCT_U * end : 0.0;
-}
-
 /* both ends of the remove direction, where they are near enough */
 static int ends(acct_shared_line *s, double steps, double delta, acct_bounds *out) {
     acct_profile_point p, below;
@@ -244,15 +148,9 @@ static int ends(acct_shared_line *s, double steps, double delta, acct_bounds *ou
     if (!upper_end(s, steps, delta, &upper, &p)) return 0;
     const double close = acct_tolerance_for(upper, -p.slope / delta, FINEST);
     if (!(p.bounds.upper - p.bounds.lower <= close * delta)) return 0;
-    double lower = lower_by_chord(s, steps, delta, upper, p.bounds.lower, p.slope);
-    s->known_steps = steps;
-    s->known_epsilon = upper;
-    s->known_upper = p.bounds.upper;
-    if (!(lower > 0.0)) {
-        lower = upper - 1.02 * (delta - p.bounds.lower) / -p.slope - 8.0 * ACCT_U * upper;
-        shared_profile_at(s, lower, &below);
-        if (!(lower > 0.0 && below.bounds.lower > delta)) return 0;
-    }
+    const double lower = upper - 1.02 * (delta - p.bounds.lower) / -p.slope - 8.0 * ACCT_U * upper;
+    acct_contour_profile(&s->remove.contour, lower, &below);
+    if (!(lower > 0.0 && below.bounds.lower > delta)) return 0;
     *out = (acct_bounds){lower, upper};
     return 1;
 }
@@ -277,7 +175,7 @@ static int add_is_below(acct_shared_line *s, double steps, double epsilon, doubl
 static int without_loss(acct_shared_line *s, double steps, double delta) {
     acct_profile_point p;
     if (s->no_loss_steps == steps && delta >= s->no_loss) return 1;
-    shared_profile_at(s, 0.0, &p);
+    acct_contour_profile(&s->remove.contour, 0.0, &p);
     if (!(p.bounds.upper <= delta)) return 0;
     s->no_loss_steps = steps;
     s->no_loss = delta;
@@ -285,7 +183,7 @@ static int without_loss(acct_shared_line *s, double steps, double delta) {
 }
 
 static int on_line(acct_shared_line *s, double steps, double delta, acct_bounds *out) {
-    if (!s->removes || !remove_for_steps(s, steps)) return 0;
+    if (!s->removes || !for_steps(&s->remove, steps)) return 0;
     if (ends(s, steps, delta, out)) return add_is_below(s, steps, out->lower, delta);
     *out = (acct_bounds){0.0, 0.0};
     return without_loss(s, steps, delta);
@@ -303,9 +201,6 @@ static int shared_answer(acct_shared_line *s, long count, const double *q, const
     if (!(s->step.q == q[0] && s->step.sigma == sigma[0])) {
         s->step = acct_step_make(q[0], sigma[0]);
         s->removes = s->adds = s->failures = s->waiting = 0;
-        s->trend.count = 0;
-        s->known_steps = NAN;
-        s->seen_epsilon = 0.0;
         s->no_loss_steps = NAN;
         s->bound.log_front = INFINITY;
         s->reach = MOST_DEVIATIONS;
@@ -339,10 +234,6 @@ static int shared_answer(acct_shared_line *s, long count, const double *q, const
 
 int acct_shared_epsilon(acct_shared_line *s, long count, const double *q, const double *sigma,
                         const double *steps, const double *delta, acct_bounds *out) {
-    int status = ACCT_OK;
-    if (!shared_answer(s, count, q, sigma, steps, delta, out))
-        status = acct_psg_epsilon(q[0], sigma[0], steps[0], delta[0], ACCT_EITHER, out);
-    s->seen_epsilon = status || !(steps[0] > 0.0) ? 0.0 : out->upper; /* 0 and infinity say nothing */
-    s->seen_steps = steps[0];
-    return status;
+    if (shared_answer(s, count, q, sigma, steps, delta, out)) return ACCT_OK;
+    return acct_psg_epsilon(q[0], sigma[0], steps[0], delta[0], ACCT_EITHER, out);
 }

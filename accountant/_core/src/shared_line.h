@@ -7,18 +7,8 @@
 
 #include "chernoff.h"
 
-/* the last answers, the newest first: where the estimate of the profile was delta */
-#define ACCT_TREND 6
-typedef struct {
-    double steps[ACCT_TREND], log_delta[ACCT_TREND], epsilon[ACCT_TREND];
-    int count;
-    double above; /* by what share of delta the upper bound was above the estimate */
-} acct_trend;
-
 typedef struct {
     acct_workspace remove, add; /* a line in each direction */
-    acct_line_terms terms;      /* of the remove direction's line */
-    double read_steps;          /* what they are for; NaN: for none */
     acct_step step;
     int removes, adds;   /* whether the lines are built, for this step */
     acct_chernoff bound; /* on the add direction; infinite where there is none */
@@ -27,9 +17,6 @@ typedef struct {
     double reach;        /* deviations of the loss: how far ahead lines were put with success */
     double log_delta, epsilon, slope; /* the last answer, and d log(delta)/d epsilon there */
     double steps;                     /* and of how many steps it was */
-    acct_trend trend;
-    double seen_epsilon, seen_steps; /* the last answer of any way, and of how many steps */
-    double known_steps, known_epsilon, known_upper; /* a bound on the remove direction's profile */
     double no_loss, no_loss_steps; /* a delta that is met by epsilon = 0, after so many steps */
 } acct_shared_line;
 

@@ -114,22 +114,20 @@ typedef struct {
 
 /* the terms of a line as complex numbers, which are summed without a sine for every point */
 typedef struct {
-    double *re, *im;     /* in the caller's memory, with ACCT_LINE_SPARE beyond the points */
+    double *re, *im;     /* in the caller's memory, with ACCT_LINE_SPARE beyond the points; before, moduli and phases */
     double dy;
     double size, weighed; /* sums of the moduli, and of those times y */
-    int count;           /* 0: none are set */
+    int count;
 } acct_line_terms;
 
 #define ACCT_LINE_SPARE 16
 
-/* sets no terms where a phase is beyond the range of acct_vsincos, or NaN; requires k dy to be exact */
-void acct_line_terms_set(acct_line_terms *terms, int count, double dy, const double *amplitude,
-                         const double *phase);
+/* replaces so many moduli and phases in re and im; requires k dy to be exact */
+void acct_line_terms_set(acct_line_terms *terms, int count, double dy);
 
 /* sets     *out to the sum of the real parts of the terms times e^{i rate y}, where the terms decay like e^{-b epsilon}
  * ensures  rounding bounds what round-off of the terms' sines, of rate (a difference of numbers whose moduli add up to
- *          speed, one of them rounded) and of the sum moves (Theorem 8(e))
- * returns  0 beyond the range of acct_vsincos: *out is not set */
-int acct_line_terms_sum(const acct_line_terms *terms, double rate, double speed, double b, acct_line_sums *out);
+ *          speed, one of them rounded) and of the sum moves (Theorem 8(e)) */
+void acct_line_terms_sum(const acct_line_terms *terms, double rate, double speed, double b, acct_line_sums *out);
 
 #endif

@@ -133,7 +133,8 @@ static void raise_values_of_line(acct_contour *k) {
     k->log_scale_err = k->steps * k->log_mgf_err + 4.0 * ACCT_U * fabs(k->log_scale);
     k->drift = sign_of(k) * k->steps * k->mean;
     k->numerical =
-        acct_line_values_power(&k->values, k->count, k->steps, sign_of(k), k->amplitude, k->phase);
+        acct_line_values_power(&k->values, k->count, k->steps, sign_of(k), k->terms.re, k->terms.im);
+    acct_line_terms_set(&k->terms, k->count, k->dy);
 }
 
 /* Reads terms, scale and mean off the law's moments.  The aliases were bounded in units of the first
@@ -222,95 +223,15 @@ int acct_contour_build(acct_contour *k, acct_tilted_law *law, acct_tilted_law *s
     return ACCT_OK;
 }
 
-typedef struct {
-    double re, slope, size, phase_size; /* sums of the terms, of their derivatives and of moduli */
-} point_sums;
-
-/* beyond the range of acct_vsincos */
-static void sum_points_far(const acct_contour *k, double rate, double speed, point_sums *s) {
-    *s = (point_sums){0.0, 0.0, 0.0, 0.0};
-    for (int i = 0; i < k->count; i++) {
-        const double y = i * k->dy, phase = k->phase[i] + rate * y, a = k->amplitude[i];
-        const double re = a * cos(phase);
-        s->re += re;
-        s->slope += y * a * sin(phase) - k->b * re;
-        s->size += a;
-        s->phase_size += a * (fabs(phase) + y * speed);
-    }
-}
-
-/* max of the moduli, in lanes; NaN is passed over, and is in the sums */
-ACCT_CLONES
-static double largest(const double *restrict a, int count) {
-    double most[ACCT_LANES] = {0};
-    int i = 0;
-    for (; i + ACCT_LANES <= count; i += ACCT_LANES)
-        ACCT_EACH_LANE for (int j = 0; j < ACCT_LANES; j++) {
-            const double size = fabs(a[i + j]);
-            most[j] = size > most[j] ? size : most[j];
-        }
-    for (; i < count; i++) most[0] = acct_max(most[0], fabs(a[i]));
-    return acct_max(acct_max(most[0], most[1]), acct_max(most[2], most[3]));
-}
-
-ACCT_CLONES
-static void sum_points(const acct_contour *k, double rate, double speed, point_sums *out) {
-    const double *restrict amplitude = k->amplitude, *restrict angle = k->phase;
-    const double dy = k->dy, b = k->b;
-    double re[ACCT_LANES] = {0}, slope[ACCT_LANES] = {0}, size[ACCT_LANES] = {0},
-           phase_size[ACCT_LANES] = {0};
-    const double most = largest(angle, k->count);
-    if (!(most + fabs(rate) * k->count * dy < ACCT_MOST_ANGLE)) {
-        sum_points_far(k, rate, speed, out);
-        return;
-    }
-    const double lane[ACCT_LANES] = {0.0, 1.0, 2.0, 3.0};
-    int i = 0;
-    for (; i + ACCT_LANES <= k->count; i += ACCT_LANES)
-        ACCT_EACH_LANE for (int j = 0; j < ACCT_LANES; j++) {
-            const double y = ((double)i + lane[j]) * dy, a = amplitude[i + j];
-            const double phase = angle[i + j] + rate * y;
-            double sin_phase, cos_phase;
-            acct_vsincos(phase, &sin_phase, &cos_phase);
-            const double part = a * cos_phase;
-            re[j] += part;
-            slope[j] += y * a * sin_phase - b * part;
-            size[j] += a;
-            phase_size[j] += a * (fabs(phase) + y * speed);
-        }
-    for (int j = 0; i < k->count; i++, j++) {
-        const double y = i * dy, phase = angle[i] + rate * y, a = amplitude[i];
-        double sin_phase, cos_phase;
-        acct_vsincos(phase, &sin_phase, &cos_phase);
-        re[j] += a * cos_phase;
-        slope[j] += y * a * sin_phase - b * a * cos_phase;
-        size[j] += a;
-        phase_size[j] += a * (fabs(phase) + y * speed);
-    }
-    *out = (point_sums){acct_lanes_total(re), acct_lanes_total(slope), acct_lanes_total(size),
-                        acct_lanes_total(phase_size)};
-}
-
-static acct_line_sums sums_at(const acct_contour *k, const acct_line_terms *terms, double epsilon) {
-    const double rate = k->drift - epsilon, speed = fabs(k->drift) + fabs(epsilon);
-    acct_line_sums out;
-    if (terms && acct_line_terms_sum(terms, rate, speed, k->b, &out)) return out;
-    point_sums s;
-    sum_points(k, rate, speed, &s);
-    /* round-off of the phases (4 u of their sizes), of cos (24 u) and of the sum (one u a term) */
-    const double rounding = ACCT_U * (4.0 * s.phase_size + (24.0 + k->count) * s.size);
-    return (acct_line_sums){.re = s.re, .slope = s.slope, .rounding = rounding};
-}
-
 /* sets     the bracket, the estimate and its slope
  * ensures  bounds.lower <= delta(epsilon) <= bounds.upper.  The trapezoid sum is the profile of the outcomes
  *          inside the window plus its aliases, which are non-negative, so they are taken off below only;
  *          errors of the terms, of truncation and of this summation widen both ends; the scale's error moves
  *          the exponent outward; the outcomes outside the window and those without a large loss are added. */
-static void profile_of(const acct_contour *k, const acct_line_terms *terms, double epsilon,
-                       acct_profile_point *out) {
+static void profile_of(const acct_contour *k, double epsilon, acct_profile_point *out) {
     const double period = 2.0 * ACCT_PI / k->dy;
-    const acct_line_sums s = sums_at(k, terms, epsilon);
+    acct_line_sums s;
+    acct_line_terms_sum(&k->terms, k->drift - epsilon, fabs(k->drift) + fabs(epsilon), k->b, &s);
     const double sum = s.re, slope = s.slope;
     const double error = (k->numerical + k->truncated + s.rounding) * ACCT_SLACK;
     const double alias = alias_sum(&k->right, epsilon, period) + alias_sum(&k->left, epsilon, period);
@@ -340,12 +261,12 @@ static void profile_of(const acct_contour *k, const acct_line_terms *terms, doub
 
 void acct_contour_profile(const acct_contour *k, double epsilon, acct_profile_point *out) {
     if (!k->answers_add) {
-        profile_of(k, NULL, epsilon, out);
+        profile_of(k, epsilon, out);
         return;
     }
     /* E(1 - e^{eps + l})_+ = 1 - e^eps + e^eps E(e^l - e^{-eps})_+ (Theorem 17) */
     acct_profile_point p;
-    profile_of(k, NULL, -epsilon, &p);
+    profile_of(k, -epsilon, &p);
     const double grow = exp(epsilon), all = expm1(epsilon);
     out->value = grow * p.value - all;
     out->slope = grow * (p.value - 1.0 - p.slope);
@@ -353,14 +274,6 @@ void acct_contour_profile(const acct_contour *k, double epsilon, acct_profile_po
     out->bounds.upper = most < ACCT_TINY ? ACCT_TINY : acct_min(most, 1.0); /* a NaN becomes 1 */
     out->bounds.lower =
         acct_max(grow * p.bounds.lower * (1.0 - 16.0 * ACCT_U) - all * (1.0 + 16.0 * ACCT_U), 0.0);
-}
-
-void acct_contour_profile_by_terms(const acct_contour *k, const acct_line_terms *terms, double epsilon,
-                                   acct_profile_point *out) {
-    if (k->answers_add)
-        acct_contour_profile(k, epsilon, out);
-    else
-        profile_of(k, terms, epsilon, out);
 }
 
 void acct_contour_at(const void *contour, double epsilon, acct_profile_point *point) {

@@ -46,7 +46,7 @@ typedef struct {
     double b;       /* distance of the line from the interval [0, 1], > 0 */
     double dy;
     int count;      /* points y_k = k dy, 0 <= k < count */
-    double *amplitude, *phase; /* of the terms at epsilon = 0, the linear phase left out */
+    acct_line_terms terms; /* at epsilon = 0, the linear phase left out */
     acct_line_values values;   /* of one step, for other numbers of steps; not of every contour */
     double log_mgf, log_mgf_err, mean; /* of one step, likewise */
     double drift;              /* steps * mean loss: the linear phase is (drift - epsilon) y */
@@ -101,9 +101,5 @@ void acct_contour_at(const void *contour, double epsilon, acct_profile_point *po
 /* sets *out to the bracket at epsilon, rounded outward (Theorem 5); epsilon < 0 for a rare-event contour
  * only */
 void acct_contour_profile(const acct_contour *contour, double epsilon, acct_profile_point *out);
-
-/* the same by the contour's terms, for many epsilon: acct_line_terms_set of its points, or none */
-void acct_contour_profile_by_terms(const acct_contour *contour, const acct_line_terms *terms, double epsilon,
-                                   acct_profile_point *out);
 
 #endif

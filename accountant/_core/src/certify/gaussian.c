@@ -1,91 +1,10 @@
 #include "gaussian.h"
 
-#include <float.h>
 #include <math.h>
 
 #include "contour.h"
 #include "order.h"
 #include "rounding.h"
-
-/* The range of a = eps/mu - mu/2: where the convergents agree to all digits, and beyond the least double,
- * e^{-a^2/2} < 4e-348.  Also 1 - H <= e^{-a^2/2} at -a, below the distance of any double from 1. */
-#define NEAREST 12.0
-#define FARTHEST_NOISE 40.0
-/* Relative errors of a logarithm and of an exponential of it, which the exponent's size dominates. */
-#define SLACK 1e-11
-
-/* Even convergents are above, odd ones below. */
-double acct_mills(double x, int above) {
-    double t = x;
-    for (int k = above ? 40 : 39; k > 0; k--) t = x + k / t;
-    return (above ? 1.0 + 8.0 * ACCT_U : 1.0 - 8.0 * ACCT_U) / t;
-}
-
-/* log of H = phi(a) (M(a) - M(a + mu)), rounded up or down; -inf where the difference has no digits */
-static double log_gaussian_profile(double a, double mu, int above) {
-    const double near = acct_mills(a, above), far = acct_mills(a + mu, !above), sign = above ? 1.0 : -1.0;
-    const double difference = near - far + sign * 8.0 * ACCT_U * near;
-    if (!(difference > 0.0)) return -INFINITY;
-    return -0.5 * a * a - log(ACCT_SQRT_2PI) + log(difference) + sign * SLACK;
-}
-
-/* sets *low < *high to neighbours: the bound on the profile is above `goal` at the first alone */
-static void crossing(double mu, double goal, int above, double *low, double *high) {
-    *low = NEAREST;
-    *high = FARTHEST_NOISE;
-    for (;;) {
-        const double middle = 0.5 * (*low + *high);
-        if (middle == *low || middle == *high) return;
-        *(log_gaussian_profile(middle, mu, above) > goal ? low : high) = middle;
-    }
-}
-
-/* epsilon = mu (mu/2 + a), infinite beyond the doubles; four roundings */
-static double epsilon_at(double mu, double a) { return mu * (0.5 * mu + a); }
-
-void acct_gaussian_tail_epsilon(double mu, double mu_err, double delta, acct_bounds *out) {
-    const double most = mu * (1.0 + mu_err), least = mu * (1.0 - mu_err);
-    const double up = 1.0 + 8.0 * ACCT_U, down = 1.0 - 8.0 * ACCT_U;
-    if (mu >= ACCT_FAR_APART) {
-        acct_bounds_intersect(out, acct_min(epsilon_at(least, -FARTHEST_NOISE), DBL_MAX) * down,
-                              epsilon_at(most, FARTHEST_NOISE) * up);
-        return;
-    }
-    if (!(delta < ACCT_FAINT)) return;
-    const double goal = log(delta);
-    double low, high;
-    if (log_gaussian_profile(NEAREST, most, 1) > goal) {
-        crossing(most, goal, 1, &low, &high);
-        acct_bounds_intersect(out, 0.0, epsilon_at(most, high) * up);
-    }
-    if (log_gaussian_profile(NEAREST, least, 0) > goal) {
-        crossing(least, goal, 0, &low, &high);
-        acct_bounds_intersect(out, epsilon_at(least, low) * down, INFINITY);
-    }
-    out->lower = acct_min(out->lower, out->upper);
-}
-
-void acct_gaussian_tail_delta(double mu, double mu_err, double epsilon, acct_bounds *out) {
-    const double most = mu * (1.0 + mu_err), least = mu * (1.0 - mu_err);
-    if (mu >= ACCT_FAR_APART) {
-        if (epsilon < epsilon_at(least, -FARTHEST_NOISE) * (1.0 - 8.0 * ACCT_U))
-            acct_bounds_intersect(out, acct_down(1.0), 1.0);
-        if (epsilon > epsilon_at(most, FARTHEST_NOISE) * (1.0 + 8.0 * ACCT_U))
-            acct_bounds_intersect(out, 0.0, acct_up(0.0));
-        return;
-    }
-    const double high = epsilon / most - 0.5 * most, low = epsilon / least - 0.5 * least;
-    /* the rounding of a moves the exponent a^2/2 */
-    const double moved = 4.0 * ACCT_U * (epsilon / least + most);
-    if (!(high - moved > (out->upper < ACCT_FAINT ? NEAREST : FARTHEST_NOISE))) return;
-    const double upper = exp(log_gaussian_profile(high - moved, most, 1)) * (1.0 + SLACK);
-    acct_bounds_intersect(out, 0.0, acct_up(upper));
-    if (low < FARTHEST_NOISE) {
-        const double lower = exp(log_gaussian_profile(low + moved, least, 0)) * (1.0 - SLACK);
-        acct_bounds_intersect(out, acct_down(lower), 1.0);
-    }
-    out->lower = acct_min(out->lower, out->upper);
-}
 
 /* Inversion on the line alpha = 1 + b + iy.  K(alpha) = mu^2 alpha (alpha-1) / 2 exactly, so
  * |A(alpha)/A(1+b)| = exp(-mu^2 y^2 / 2) and all error terms are closed forms (Theorems 2, 5). */
@@ -194,10 +113,14 @@ static void gaussian_point(double mu, double mu_err, double epsilon, acct_profil
 }
 
 void acct_gaussian_delta(double mu, double mu_err, double epsilon, acct_bounds *out) {
-    acct_profile_point point = {.bounds = {0.0, 1.0}};
-    if (mu < ACCT_FAR_APART) gaussian_point(mu, mu_err, epsilon, &point);
+    acct_profile_point point;
+    gaussian_point(mu, mu_err, epsilon, &point);
     *out = point.bounds;
-    acct_gaussian_tail_delta(mu, mu_err, epsilon, out);
+    /* where no line helps: H <= e^{-a^2/2}, a = epsilon/mu - mu/2 > 0 */
+    const double most = mu * (1.0 + mu_err);
+    const double a = epsilon / most * (1.0 - 8.0 * ACCT_U) - most * (0.5 + 8.0 * ACCT_U);
+    if (a > 0.0) acct_bounds_intersect(out, 0.0, acct_up(acct_exp_upper(-0.5 * a * a * (1.0 - 4.0 * ACCT_U))));
+    out->lower = acct_min(out->lower, out->upper);
 }
 
 typedef struct {
@@ -212,9 +135,10 @@ static void gaussian_at(const void *par, double epsilon, acct_profile_point *poi
 void acct_gaussian_epsilon(double mu, double mu_err, double delta, acct_bounds *out) {
     const gaussian_par par = {mu, mu_err};
     const double z = sqrt(acct_max(-2.0 * log(2.5 * delta), 0.0));
-    *out = (acct_bounds){0.0, INFINITY};
-    if (mu < ACCT_FAR_APART) acct_invert(gaussian_at, &par, 0.5 * mu * mu + mu * z, delta, out);
-    acct_gaussian_tail_epsilon(mu, mu_err, delta, out);
+    acct_invert(gaussian_at, &par, 0.5 * mu * mu + mu * z, delta, out);
+    const double most = mu * (1.0 + mu_err) * (1.0 + 16.0 * ACCT_U);
+    acct_bounds_intersect(out, 0.0, most * (0.5 * most + sqrt(-2.0 * log(delta))));
+    out->lower = acct_min(out->lower, out->upper);
 }
 
 /* One step is the Gaussian mechanism seen through a change of epsilon:

@@ -328,7 +328,8 @@ void acct_heterogeneous_sum_close(const acct_heterogeneous_sum *sums, acct_conto
     k->drift = acct_sum_total(&sums->drift);
     k->log_scale = acct_sum_total(&sums->log_mgf);
     k->log_scale_err = sums->log_mgf_err * ACCT_SLACK + 8.0 * ACCT_U * fabs(k->log_scale);
-    k->numerical = parts_terms(sums, sign, k->amplitude, k->phase);
+    k->numerical = parts_terms(sums, sign, k->terms.re, k->terms.im);
+    acct_line_terms_set(&k->terms, k->count, k->dy);
     k->truncated = tail_upper(sums, 0);
     k->right = alias(p->right_b, sums->right_log, sums->right_err, sums->parts, k);
     k->left = alias(p->left_b, sums->left_log, sums->left_err, sums->parts, k);

@@ -90,7 +90,7 @@ void acct_heterogeneous_add_outside(acct_heterogeneous_sum *sums, const acct_til
 /* the y beyond which the terms of the parts added so far are below `share` in all; inf if none */
 double acct_heterogeneous_sum_stop(const acct_heterogeneous_sum *sums, double share);
 
-/* sets  *contour to the parts added so far; amplitude and phase must point to plan.count doubles */
+/* sets  *contour to the parts added so far; its terms must have room for plan.count and ACCT_LINE_SPARE */
 void acct_heterogeneous_sum_close(const acct_heterogeneous_sum *sums, acct_contour *contour);
 
 #endif

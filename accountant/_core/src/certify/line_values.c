@@ -1,6 +1,7 @@
 #include "characteristic_sum.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "order.h"
 #include "rounding.h"
@@ -99,17 +100,6 @@ double acct_line_values_power(const acct_line_values *v, int count, double steps
     return total_of(count, v->error) * ACCT_SLACK;
 }
 
-/* whether all phases are in the range of acct_vsincos; NaN is not */
-ACCT_CLONES
-static int values_in_range(int count, const double *restrict phase) {
-    double beyond[ACCT_WIDE] = {0};
-    int k = 0;
-    for (; k + ACCT_WIDE <= count; k += ACCT_WIDE)
-        for (int i = 0; i < ACCT_WIDE; i++) beyond[i] += fabs(phase[k + i]) < ACCT_MOST_ANGLE ? 0.0 : 1.0;
-    for (; k < count; k++) beyond[0] += fabs(phase[k]) < ACCT_MOST_ANGLE ? 0.0 : 1.0;
-    return acct_wide_total(beyond) == 0.0;
-}
-
 /* sums of a and of a y over the points, in lanes */
 ACCT_CLONES
 static void set_value_sizes(acct_line_terms *terms, int count, const double *restrict a) {
@@ -128,26 +118,39 @@ static void set_value_sizes(acct_line_terms *terms, int count, const double *res
     terms->weighed = acct_lanes_total(weighed) * terms->dy * ACCT_SLACK;
 }
 
+/* returns whether all phases are in the range of acct_vsincos; a NaN is not */
 ACCT_CLONES
-static void set_value_parts(int count, const double *restrict amplitude, const double *restrict phase,
-                      double *restrict re, double *restrict im) {
+static int set_value_parts(int count, const double *restrict amplitude, const double *restrict phase,
+                           double *restrict re, double *restrict im) {
+    double beyond = 0.0;
     for (int k = 0; k < count; k++) {
         double s, c;
         acct_vsincos(phase[k], &s, &c);
         re[k] = amplitude[k] * c;
         im[k] = amplitude[k] * s;
+        beyond += fabs(phase[k]) < ACCT_MOST_ANGLE ? 0.0 : 1.0;
     }
+    return beyond == 0.0;
 }
 
-void acct_line_terms_set(acct_line_terms *terms, int count, double dy, const double *amplitude,
-                         const double *phase) {
-    terms->count = 0;
-    if (!values_in_range(count, phase)) return;
-    terms->dy = dy;
-    set_value_sizes(terms, count, amplitude);
-    set_value_parts(count, amplitude, phase, terms->re, terms->im);
-    for (int k = count; k < count + ACCT_LINE_SPARE; k++) terms->re[k] = terms->im[k] = 0.0;
+void acct_line_terms_set(acct_line_terms *terms, int count, double dy) {
+    double re[ACCT_SUM_BLOCK], im[ACCT_SUM_BLOCK];
     terms->count = count;
+    terms->dy = dy;
+    set_value_sizes(terms, count, terms->re);
+    for (int first = 0; first < count; first += ACCT_SUM_BLOCK) {
+        const int size = count - first < ACCT_SUM_BLOCK ? count - first : ACCT_SUM_BLOCK;
+        double *modulus = terms->re + first, *phase = terms->im + first;
+        const int known = set_value_parts(size, modulus, phase, re, im);
+        for (int i = 0; i < size && !known; i++) {
+            if (!isfinite(phase[i])) terms->size = INFINITY;
+            re[i] = modulus[i] * cos(phase[i]);
+            im[i] = modulus[i] * sin(phase[i]);
+        }
+        memcpy(modulus, re, (size_t)size * sizeof(double));
+        memcpy(phase, im, (size_t)size * sizeof(double));
+    }
+    for (int k = count; k < count + ACCT_LINE_SPARE; k++) terms->re[k] = terms->im[k] = 0.0;
 }
 
 /* partial sums: two registers of AVX-512, as each turn waits for the one before */
@@ -177,14 +180,25 @@ ACCT_INLINE void add_turning(const acct_line_terms *t, int first, int end, doubl
         }
 }
 
+/* beyond the range of acct_vsincos */
+static void sum_far(const acct_line_terms *t, double rate, double *re, double *slope) {
+    *re = *slope = 0.0;
+    for (int k = 0; k < t->count; k++) {
+        const double y = k * t->dy, c = cos(rate * y), s = sin(rate * y);
+        *re += t->re[k] * c - t->im[k] * s;
+        *slope += y * (t->re[k] * s + t->im[k] * c);
+    }
+}
+
 /* rounding: Theorem 8(e) */
 ACCT_CLONES
-int acct_line_terms_sum(const acct_line_terms *t, double rate, double speed, double b, acct_line_sums *out) {
+void acct_line_terms_sum(const acct_line_terms *t, double rate, double speed, double b, acct_line_sums *out) {
     double re[VALUES_AT_ONCE] = {0}, slope[VALUES_AT_ONCE] = {0}, turn_re, turn_im;
     const int count = t->count, block = (TURNS + 1) * VALUES_AT_ONCE;
-    if (!(count > 0 && fabs(rate) * ((count + 2 * VALUES_AT_ONCE) * t->dy) < ACCT_MOST_ANGLE)) return 0;
-    acct_vsincos(rate * (VALUES_AT_ONCE * t->dy), &turn_im, &turn_re);
-    for (int first = 0; first < count; first += block)
+    const int known = fabs(rate) * ((count + 2 * VALUES_AT_ONCE) * t->dy) < ACCT_MOST_ANGLE;
+    if (!known) sum_far(t, rate, re, slope);
+    acct_vsincos(known ? rate * (VALUES_AT_ONCE * t->dy) : 0.0, &turn_im, &turn_re);
+    for (int first = 0; first < count && known; first += block)
         add_turning(t, first, first + block < count ? first + block : count, rate, turn_re, turn_im, re, slope);
     const int turns = (count - 1) / VALUES_AT_ONCE < TURNS ? (count - 1) / VALUES_AT_ONCE : TURNS;
     for (int half = VALUES_AT_ONCE / 2; half > 0; half /= 2)
@@ -192,9 +206,8 @@ int acct_line_terms_sum(const acct_line_terms *t, double rate, double speed, dou
             re[i] += re[i + half];
             slope[i] += slope[i + half];
         }
+    const double adds = known ? (double)(count / VALUES_AT_ONCE) : (double)count;
     out->re = re[0];
     out->slope = slope[0] - b * re[0];
-    out->rounding = ACCT_U * (4.0 * speed * t->weighed +
-                              (20.0 + 8.0 * turns + (double)(count / VALUES_AT_ONCE)) * t->size);
-    return 1;
+    out->rounding = ACCT_U * (4.0 * speed * t->weighed + (20.0 + 8.0 * turns + adds) * t->size);
 }

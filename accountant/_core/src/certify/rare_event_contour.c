@@ -106,12 +106,13 @@ static void fill_terms(acct_contour *k, acct_rare_event_sum *rare, const acct_mo
             error[0] *= 0.5;
         }
         for (int i = 0; i < size; i++) {
-            k->amplitude[first + i] = amplitude[i];
-            k->phase[first + i] = phase[i];
+            k->terms.re[first + i] = amplitude[i];
+            k->terms.im[first + i] = phase[i];
             k->numerical += error[i];
         }
     }
     k->numerical *= ACCT_SLACK;
+    acct_line_terms_set(&k->terms, k->count, k->dy);
 }
 
 void acct_rare_event_set_thresholds(acct_rare_event_plan *s) {

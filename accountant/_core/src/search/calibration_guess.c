@@ -25,8 +25,6 @@
 #define FIRST_CONTOUR 1e-2
 #define CONTOUR 1e-9
 #define CONTOUR_COUNT 1e-6
-/* the share of the slope that its change may be where three values are taken for a parabola's */
-#define STRAIGHT 0.05
 #define NEARLY 0.5 /* |log(delta(epsilon) / delta)| from which on the next value deserves more digits */
 #define DOUBTFUL 0.1
 #define FALLING 0.5 /* how small a share of the second order the third must be: the orders first fall, then grow */
@@ -38,9 +36,6 @@
 #define SETTLED 1e-6
 /* for derivatives by differences */
 #define DIFFERENCE 1e-4
-/* draws of a record, and noise, below which large losses are few */
-#define FEW_DRAWS 15.0
-#define LARGE_LOSSES 0.5
 /* less noise has losses that leave the doubles */
 #define LEAST_SIGMA 0.05
 
@@ -51,7 +46,6 @@ typedef struct {
     int contours; /* whether to build them, for approximations are not good enough */
     double tolerance, fine; /* of the next contour, and of those near the root */
     double rate;  /* -d log(delta) / d epsilon, at the last value tried */
-    double known; /* the last rate that a contour gave, or 0 */
     double doubt; /* the change of the second order there */
 } guess;
 
@@ -134,14 +128,9 @@ static double log_expanded(guess *g, const acct_unknown *a, int fine) {
 static double log_on_contour(guess *g, const acct_unknown *a) {
     const acct_step step = acct_step_make(a->q, a->sigma);
     acct_profile_point p;
-    acct_smoothed found = {.rate = g->known};
-    if (!acct_smoothed_profile(&g->w, &step, a->steps, g->epsilon, g->log_delta, -log(g->tolerance), &found)) {
-        g->known = g->rate = found.rate;
-        return found.log_delta;
-    }
     if (acct_plan(&g->w, &step, a->steps, ACCT_REMOVE, g->epsilon, g->log_delta, g->tolerance, NULL)) return NAN;
     acct_contour_profile(&g->w.contour, g->epsilon, &p);
-    g->known = g->rate = -p.slope / p.value;
+    g->rate = -p.slope / p.value;
     return log(p.value);
 }
 
@@ -182,34 +171,26 @@ static int approach(guess *g, double close, int tries, double *t, double *power)
     double y = excess_at(g, *t, 0), slope = *power * g->epsilon * g->rate;
     double end[2] = {-INFINITY, INFINITY}; /* where the excess has, and has not, the sign of the slope */
     double longest = g->contours ? LONGEST_CONTOURS : LONGEST;
-    double bend = 0.0, drift = 0.0; /* half of what the slope gains per change of *t, and what the rate does */
-    double last_rise = NAN, last = NAN;
     int slow = 0;
     for (int i = 0; i < tries && isfinite(y); i++) {
-        const double before = y, here = *t, rate = g->rate, straight = -y / slope;
+        const double before = y, here = *t;
         end[y * slope > 0.0] = here;
-        double to = here + acct_max(acct_min(straight * (1.0 - bend * straight / slope), longest), -longest);
+        double to = here + acct_max(acct_min(-y / slope, longest), -longest);
         if (isfinite(end[1] - end[0]) && (slow || !(to > end[0] && to < end[1]))) to = 0.5 * (end[0] + end[1]);
         if (fabs(to - here) >= longest) longest *= 2.0;
         *t = to;
-        *power = (slope + 2.0 * bend * (to - here)) / (g->epsilon * (rate + drift * (to - here)));
+        *power = slope / (g->epsilon * g->rate);
         if (fabs(to - here) < close) return fabs(y) < 2.0 * close * fabs(slope) ? BY_SECANT : BY_BISECTION;
         g->tolerance = fabs(y) < NEARLY ? g->fine : FIRST_CONTOUR;
         y = excess_at(g, *t, 0);
         if (isnan(y)) { /* nothing is known there: once more, half as far */
-            *t = 0.5 * (here + to);
+            *t = to = 0.5 * (here + to);
             y = excess_at(g, *t, 0);
-            to = *t;
         }
         const double rise = (y - before) / (to - here);
         if (!g->contours && i > 3 && g->doubt > WORTHLESS) return 0;
         slow = fabs(y) > 0.5 * fabs(before);
-        bend = (rise - last_rise) / (to - last); /* a parabola through the last three */
-        if (!(g->contours && fabs(bend * (to - here)) < STRAIGHT * fabs(rise))) bend = 0.0;
-        if (rise * slope > 0.0) slope = rise + bend * (to - here);
-        drift = bend == 0.0 ? 0.0 : (g->rate - rate) / (to - here);
-        last_rise = rise;
-        last = here;
+        if (rise * slope > 0.0) slope = rise;
     }
     return 0;
 }
@@ -224,22 +205,12 @@ static void refine(guess *g, double *t, double *power) {
     *power = rise;
 }
 
-/* Whether, with this value, large losses are few: such laws are far from normal, and certified evaluations so slow that
- * contours are worth their time however good the expansions are. */
-static int is_spread(const acct_unknown *asked, double value) {
-    const double *unknown = asked->unknown;
-    const double q = unknown == &asked->q ? value : asked->q;
-    const double steps = unknown == &asked->steps ? value : asked->steps;
-    const double sigma = unknown == &asked->sigma ? value : asked->sigma;
-    return q * steps < FEW_DRAWS && sigma < LARGE_LOSSES;
-}
-
 static int find_guess(guess *g, double *t, double *power) {
     const double start = *t, given = *power;
     const int found = approach(g, CLOSE, MOST_GUESSES, t, power);
     if (g->doubt < DOUBTFUL && found == BY_SECANT) {
         refine(g, t, power);
-        if (!is_spread(g->asked, exp(*t))) return 1;
+        return 1;
     }
     if (!found) { /* what led nowhere is no place to begin */
         *t = start;

@@ -23,7 +23,8 @@ static size_t points_for(int nodes) { return nodes > ACCT_MAX_NODES ? ACCT_MIXTU
 static size_t sums_for(int nodes) { return (size_t)ACCT_RARE_EVENT_ARRAYS * (size_t)nodes; }
 
 size_t acct_workspace_doubles(int nodes) {
-    return LINE + 2 * ACCT_TILTED_LAW_DOUBLES(nodes) + sums_for(nodes) + (2 + ACCT_LINE_ARRAYS) * points_for(nodes);
+    return LINE + 2 * ACCT_TILTED_LAW_DOUBLES(nodes) + sums_for(nodes) + 2 * ACCT_LINE_SPARE +
+           (2 + ACCT_LINE_ARRAYS) * points_for(nodes);
 }
 
 void acct_workspace_place(acct_workspace *w, double *memory, int nodes) {
@@ -36,9 +37,9 @@ void acct_workspace_place(acct_workspace *w, double *memory, int nodes) {
     w->contour.small_losses_log = -INFINITY;
     w->rare_memory = memory + 2 * law;
     acct_characteristic_sum_place(&w->cf, w->rare_memory, nodes);
-    w->contour.amplitude = w->rare_memory + sums_for(nodes);
-    w->contour.phase = w->contour.amplitude + points;
-    acct_line_values_place(&w->contour.values, w->contour.phase + points, points);
+    w->contour.terms.re = w->rare_memory + sums_for(nodes);
+    w->contour.terms.im = w->contour.terms.re + points + ACCT_LINE_SPARE;
+    acct_line_values_place(&w->contour.values, w->contour.terms.im + points + ACCT_LINE_SPARE, points);
 }
 
 int acct_workspace_alloc(acct_workspace *w, int nodes) {

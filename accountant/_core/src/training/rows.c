@@ -106,7 +106,7 @@ PLAIN_TILE(float, f32, WIDTH_F32)
 #ifdef ACCT_X86
 
 /* R rows by two registers of C columns each. */
-#define FUSED_TILE(NAME, TARGET, TYPE, VECTOR, R, C, P, WIDTH)                                     \
+#define FUSED_TILE(NAME, TARGET, TYPE, VECTOR, R, C, P, S, WIDTH)                                  \
     __attribute__((target(TARGET))) static void NAME(                                              \
         const TYPE *const *x, ptrdiff_t depth, const TYPE *panel, TYPE *sums, ptrdiff_t stride,    \
         int fresh)                                                                                 \
@@ -119,48 +119,31 @@ PLAIN_TILE(float, f32, WIDTH_F32)
                 {                                                                                  \
                     row[i] = x[from + i];                                                          \
                     const TYPE *s = sums + (from + i) * stride + left;                             \
-                    a[i] = fresh ? P##_set1_##TYPE(0) : P##_loadu_##TYPE(s);                       \
-                    b[i] = fresh ? P##_set1_##TYPE(0) : P##_loadu_##TYPE(s + C);                   \
+                    a[i] = fresh ? P##_set1_##S(0) : P##_loadu_##S(s);                             \
+                    b[i] = fresh ? P##_set1_##S(0) : P##_loadu_##S(s + C);                         \
                 }                                                                                  \
                 for (ptrdiff_t k = 0; k < depth; k++) {                                            \
-                    const VECTOR u = P##_loadu_##TYPE(panel + k * WIDTH + left);                   \
-                    const VECTOR v = P##_loadu_##TYPE(panel + k * WIDTH + left + C);               \
+                    const VECTOR u = P##_loadu_##S(panel + k * WIDTH + left);                      \
+                    const VECTOR v = P##_loadu_##S(panel + k * WIDTH + left + C);                  \
                     _Pragma("GCC unroll 8") for (int i = 0; i < R; i++)                            \
                     {                                                                              \
-                        const VECTOR c = P##_set1_##TYPE(row[i][k]);                               \
-                        a[i] = P##_fmadd_##TYPE(c, u, a[i]);                                       \
-                        b[i] = P##_fmadd_##TYPE(c, v, b[i]);                                       \
+                        const VECTOR c = P##_set1_##S(row[i][k]);                                  \
+                        a[i] = P##_fmadd_##S(c, u, a[i]);                                          \
+                        b[i] = P##_fmadd_##S(c, v, b[i]);                                          \
                     }                                                                              \
                 }                                                                                  \
                 _Pragma("GCC unroll 8") for (int i = 0; i < R; i++)                                \
                 {                                                                                  \
-                    P##_storeu_##TYPE(sums + (from + i) * stride + left, a[i]);                    \
-                    P##_storeu_##TYPE(sums + (from + i) * stride + left + C, b[i]);                \
+                    P##_storeu_##S(sums + (from + i) * stride + left, a[i]);                       \
+                    P##_storeu_##S(sums + (from + i) * stride + left + C, b[i]);                   \
                 }                                                                                  \
             }                                                                                      \
     }
 
-#define _mm512_loadu_double _mm512_loadu_pd
-#define _mm512_storeu_double _mm512_storeu_pd
-#define _mm512_set1_double _mm512_set1_pd
-#define _mm512_fmadd_double _mm512_fmadd_pd
-#define _mm512_loadu_float _mm512_loadu_ps
-#define _mm512_storeu_float _mm512_storeu_ps
-#define _mm512_set1_float _mm512_set1_ps
-#define _mm512_fmadd_float _mm512_fmadd_ps
-#define _mm256_loadu_double _mm256_loadu_pd
-#define _mm256_storeu_double _mm256_storeu_pd
-#define _mm256_set1_double _mm256_set1_pd
-#define _mm256_fmadd_double _mm256_fmadd_pd
-#define _mm256_loadu_float _mm256_loadu_ps
-#define _mm256_storeu_float _mm256_storeu_ps
-#define _mm256_set1_float _mm256_set1_ps
-#define _mm256_fmadd_float _mm256_fmadd_ps
-
-FUSED_TILE(wide_tile_f64, "avx512f", double, __m512d, 8, 8, _mm512, WIDTH_F64)
-FUSED_TILE(wide_tile_f32, "avx512f", float, __m512, 8, 16, _mm512, WIDTH_F32)
-FUSED_TILE(fused_tile_f64, "avx2,fma", double, __m256d, 4, 4, _mm256, WIDTH_F64)
-FUSED_TILE(fused_tile_f32, "avx2,fma", float, __m256, 4, 8, _mm256, WIDTH_F32)
+FUSED_TILE(wide_tile_f64, "avx512f", double, __m512d, 8, 8, _mm512, pd, WIDTH_F64)
+FUSED_TILE(wide_tile_f32, "avx512f", float, __m512, 8, 16, _mm512, ps, WIDTH_F32)
+FUSED_TILE(fused_tile_f64, "avx2,fma", double, __m256d, 4, 4, _mm256, pd, WIDTH_F64)
+FUSED_TILE(fused_tile_f32, "avx2,fma", float, __m256, 4, 8, _mm256, ps, WIDTH_F32)
 
 #define CHOOSE(SUFFIX)                                                                             \
     (__builtin_cpu_supports("avx512f") ? wide_tile_##SUFFIX                                        \
