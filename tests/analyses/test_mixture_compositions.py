@@ -18,9 +18,8 @@ from accountant.mechanisms.gaussian import GaussianPair
 from accountant.mechanisms.mixture import MixturePair
 from accountant.pairs.base import GaussianMixture
 from accountant.sampling.fixed_size import WithReplacementSampled
-from support.oracle.generate_shift_compositions import epsilon_for
 from support.oracle.moments import enclosing_decimals
-from support.oracle.shift_compositions import NotConverged, Saddle, line
+from support.oracle.shift_compositions import NotConverged, Saddle, epsilon_for, line
 
 
 def user(q, sigma, records):

@@ -13,10 +13,8 @@ import numpy as np
 import pytest
 
 from accountant._core import answers as core
-from support.oracle.generate_shift_compositions import draw, epsilon_for
 from support.oracle.moments import enclosing_decimals
-from support.oracle.shift_compositions import Saddle, line
-from support.oracle.stored import too_long
+from support.oracle.shift_compositions import Saddle, draw, epsilon_for, line, too_long
 from support.oracle_checks import DIRECTION, largest_double_below, smallest_double_above, stored
 
 STORED = stored("shift_compositions.jsonl")
