@@ -15,9 +15,8 @@ from support.oracle.lines import ball, line_of, parts_of, size
 
 @pytest.fixture(autouse=True)
 def _many_digits():
-    before, ctx.prec = ctx.prec, 160
-    yield
-    ctx.prec = before
+    with ctx.workprec(160):
+        yield
 
 
 def at(outcomes, epsilon):

@@ -17,9 +17,8 @@ from support.oracle.lines import ball, holds, line_of, parts_of, product, respon
 
 @pytest.fixture(autouse=True)
 def _many_digits():
-    before, ctx.prec = ctx.prec, 160
-    yield
-    ctx.prec = before
+    with ctx.workprec(160):
+        yield
 
 
 def sampled_transform(q, sigma, z, add, deviations):

@@ -19,10 +19,11 @@ from pathlib import Path
 
 from flint import arb
 
-from support.oracle import composed, compositions, psg
+from support.oracle import composed, compositions, monotone_ratio, psg
 
 ROOT = Path(__file__).parents[2]
 TRUTHS = ROOT / "conformance" / "truths.json"
+SIDES = "remove", "add"
 DIGITS = (10, 9, 8, 7, 6, 5, 4, 3)
 ORACLES = {
     "contours": "two complex contour integrals in ball arithmetic with other steps and precision,"
@@ -168,12 +169,8 @@ def profile(parts, epsilon):
         value = composed.randomized_response(one["epsilon"], one["count"], epsilon)
         return "outcomes", {"both": value}
     if kinds == ["gaussian mixture"]:
-        return "closed form", {
-            side: compositions.shifted_gaussian(one["sigma"], one["shifts"], one["weights"], side)(
-                arb(epsilon)
-            )
-            for side in (False, True)
-        }
+        given = (map(arb, one[name]) for name in ("shifts", "weights"))
+        return "closed form", both(monotone_ratio.shifted(arb(one["sigma"]), *given), epsilon)
     if kinds == ["discrete gaussian"]:
         law = compositions.discrete_gaussian(one["sigma"], 1, math.ceil(40 * one["sigma"]))
     elif kinds == ["discrete laplace"]:
@@ -185,14 +182,17 @@ def profile(parts, epsilon):
     }
 
 
+def both(profiles, epsilon):
+    """Return what two profiles are at ε, by their direction."""
+    return {side: each(arb(epsilon)) for side, each in zip(SIDES, profiles, strict=True)}
+
+
 def run_profile(one, epsilon):
     """δ(ε) of a run; below 0 by δ(-ε) of the other direction: H(ε) = 1 - e^ε + e^ε·H'(-ε)."""
     q, sigma, steps = one.get("q", 1.0), one["sigma"], one["count"]
     found = {}
     if steps == 1 and q < 1.0:
-        for side in ("remove", "add"):
-            found[side] = compositions.sampled_gaussian(sigma, q, side == "add")(arb(epsilon))
-        return "closed form", found
+        return "closed form", both(monotone_ratio.sampled(sigma, q), epsilon)
     for side, other in (("remove", "add"), ("add", "remove")):
         # One step's loss under addition is at most -log(1 - q).
         if side == "add" and q < 1.0 and epsilon > -steps * math.log1p(-q) * (1.0 + 1e-9):

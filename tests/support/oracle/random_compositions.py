@@ -17,6 +17,7 @@ from accountant.analyses import pld
 from accountant.composition.problems import problems_of
 from accountant.pairs.base import has_pld
 from support.oracle import compositions as laws
+from support.oracle import monotone_ratio as ratios
 from support.oracle.composed import laplace, precision
 
 REPLACE = ac.NeighbouringRelation.REPLACE_ONE
@@ -172,7 +173,7 @@ def gaussians(rng, relation, kinds=1.0):
             made, each, attained = ac.ZCDP(rho, relation=relation), (2 * arb(rho)).sqrt(), False
         whole = n * made if whole is None else whole + n * made
         square += n * each**2
-    h = laws.gaussian(square.sqrt())
+    h = ratios.gaussian(square.sqrt())
     return Density(whole, h, h, attained)
 
 
@@ -194,8 +195,7 @@ def sampled_gaussian(rng, relation):
         return exact_gaussians(rng, relation)
     return Density(
         ac.PoissonSampled(ac.Gaussian(sigma, relation=relation), rate),
-        laws.sampled_gaussian(sigma, rate, False),
-        laws.sampled_gaussian(sigma, rate, True),
+        *ratios.sampled(sigma, rate),
     )
 
 
@@ -212,8 +212,7 @@ def shifted_gaussian(rng, relation):
     made = ac.MixtureOfGaussians(
         sigma, sensitivities=shifts, probabilities=weights, relation=relation
     )
-    ways = [laws.shifted_gaussian(sigma, shifts, weights, add) for add in (False, True)]
-    return Density(made, *ways)
+    return Density(made, *ratios.shifted(arb(sigma), map(arb, shifts), map(arb, weights)))
 
 
 DENSITIES = [gaussians] * 12 + [sampled_gaussian] * 10 + [laplaces] * 2 + [shifted_gaussian]

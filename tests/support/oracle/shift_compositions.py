@@ -11,12 +11,15 @@ another line, other steps and cut-offs, which has to agree to 18 digits; the enc
 the larger of 10^-17 and 1000 times the disagreement.
 """
 
+import contextlib
 import math
 import random
 from fractions import Fraction
 
 import numpy as np
-from flint import acb, arb, ctx, fmpq
+from flint import acb, arb, ctx
+
+from support.oracle.composed import ball
 
 DIGITS = 18
 NATS = 48.0
@@ -33,11 +36,6 @@ class NotConverged(ArithmeticError):
 
 class Disagreed(NotConverged):
     """Two lines do not agree, which shorter steps may mend."""
-
-
-def ball(x):
-    """A float or a Fraction, without rounding it."""
-    return arb(fmpq(*Fraction(x).as_integer_ratio()))
 
 
 def _noise(s, shifts, weights, c=1.0):
@@ -177,19 +175,14 @@ def _sum(parts, eps, remove, c, ht, fine, most):
 def line(parts, eps, remove, most=8000):
     """An enclosure of H(eps), as a ball."""
     value, c, spread = Saddle(parts, remove).find(eps)
-    b, old = abs(c - 1) if remove else abs(c), ctx.prec
+    b = abs(c - 1) if remove else abs(c)
     # Aliases fall as e^{-2 pi d/h} within distance d < b of the line.
     step = min(2 * math.pi * 0.6 * b / (NATS + 20), math.pi / (spread * math.sqrt(2 * NATS)) * 0.55)
-    ctx.prec = 160 + int(1.5 * abs(value))
-    try:
-        for closer in CLOSER:
-            try:
+    with ctx.workprec(160 + int(1.5 * abs(value))):
+        for closer in CLOSER[:-1]:
+            with contextlib.suppress(Disagreed):
                 return _agreed(parts, eps, remove, b, closer * step, most)
-            except Disagreed:
-                if closer == CLOSER[-1]:
-                    raise
-    finally:
-        ctx.prec = old
+        return _agreed(parts, eps, remove, b, CLOSER[-1] * step, most)
 
 
 def _agreed(parts, eps, remove, b, step, most):

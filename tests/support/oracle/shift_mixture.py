@@ -142,9 +142,7 @@ def line(s, shifts, weights, n, eps, remove, most=1500, digits=DIGITS):
     value, c, spread = _saddle(s, shifts, weights, n, eps, remove)
     b = abs(c - 1) if remove else abs(c)
     nats, found = 70.0, []
-    old = ctx.prec
-    try:
-        ctx.prec = 200 + int(1.5 * abs(value))
+    with ctx.workprec(200 + int(1.5 * abs(value))):
         for shift, fine in ((1.0, 1.0), (0.9, 0.83)):
             bb = b * shift
             cc = 1 + bb if remove else -bb
@@ -167,8 +165,6 @@ def line(s, shifts, weights, n, eps, remove, most=1500, digits=DIGITS):
         if not apart < 10.0**-digits:
             raise NotConverged(f"disagreement {apart:.1e}")
         return one + arb(0, (abs(one) * arb(max(1e-24, 1000 * apart))).upper())
-    finally:
-        ctx.prec = old
 
 
 def two_steps(s, shifts, weights, eps, remove, digits=30):
