@@ -9,12 +9,13 @@ release by its two tails, many by contours in balls, few by brute force.
 import math
 import random
 
-import mpmath
 import pytest
+from flint import arb, ctx
 from mpmath import mpf
 
 import accountant as ac
 from support.oracle import few_steps, shift_mixture
+from support.oracle.monotone_ratio import shifted
 
 FLOOR = 1e-9
 
@@ -41,22 +42,11 @@ def binomial(q, records):
 
 def two_tails(q, sigma, records, epsilon):
     """The profile of one release where the records are removed."""
-    with mpmath.mp.workdps(50):
-        p, s, k = mpf(q), mpf(sigma), range(records + 1)
-        w = [mpmath.binomial(records, j) * p**j * (1 - p) ** (records - j) for j in k]
-
-        def ratio(x):
-            return mpmath.fsum(w[j] * mpmath.exp(j * (2 * x - j) / (2 * s * s)) for j in k)
-
-        low, high = -50 * s, records + 50 * s
-        for _ in range(190):
-            middle = (low + high) / 2
-            low, high = (middle, high) if ratio(middle) < mpmath.exp(epsilon) else (low, middle)
-        tails = [mpmath.erfc((low - j) / s / mpmath.sqrt(2)) / 2 for j in k]
-        return (
-            mpmath.fsum(a * b for a, b in zip(w, tails, strict=True))
-            - mpmath.exp(mpf(epsilon)) * tails[0]
-        )
+    with ctx.workprec(400):
+        p, k = arb(q), range(records + 1)
+        weights = [math.comb(records, j) * p**j * (1 - p) ** (records - j) for j in k]
+        found = shifted(arb(sigma), map(arb, k), weights)[0](epsilon)
+        return mpf(found.mid().str(40, radius=False))
 
 
 def removal(q, sigma, steps, records, epsilon, most):

@@ -7,6 +7,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 from mpmath import mp, mpf
 from scipy.special import logsumexp
 
@@ -15,19 +16,30 @@ from accountant import NeighbouringRelation as Relation
 from accountant import sampling
 from accountant.sampling.replacement_pair import wang_balle_kasiviswanathan
 from accountant.sampling.truncated_poisson import overflow_probability
-from support.oracle.samplers import mixture_profile
+from support.oracle.composed import ball
+from support.oracle.monotone_ratio import shifted
+
+
+@pytest.fixture(autouse=True)
+def many_digits():
+    with ctx.workprec(200):
+        yield
+
 
 # Fixed size ------------------------------------------------------------------------------------
 
 
-def fixed_size_truth(noise, batch, records, epsilon):
+def mixture_profile(weights, shifts):
+    """Return H of Σ w N(s, 1) against N(0, 1), and of the reversed pair, of rational weights."""
+    return shifted(arb(1), map(ball, shifts), map(ball, weights))
+
+
+def fixed_size_truth(noise, batch, records):
     """One step: enumerate the batches of all records -1 but one, which is +1 or -1."""
     hit = Fraction(comb(records - 1, batch - 1), comb(records, batch))
     seen = [0 in subset for subset in combinations(range(records), batch)]
     assert Fraction(sum(seen), len(seen)) == hit == Fraction(batch, records)
-    q = mpf(hit.numerator) / hit.denominator
-    shift = mpf(2) / mpf(noise)
-    return [mixture_profile((1 - q, q), (mpf(0), shift), epsilon, add) for add in (False, True)]
+    return mixture_profile((1 - hit, hit), (0, Fraction(2) / Fraction(noise)))
 
 
 @pytest.mark.long
@@ -36,11 +48,11 @@ def fixed_size_truth(noise, batch, records, epsilon):
 def test_fixed_size_covers_enumeration(batch, records, noise):
     pair = sampling.FixedSizeSampled(noise, batch_size=batch, dataset_size=records).pairs()[0]
     for epsilon in (0.1, 0.5, 1.5, 3.0):
-        remove, add = fixed_size_truth(noise, batch, records, epsilon)
+        remove, add = (each(epsilon) for each in fixed_size_truth(noise, batch, records))
         bounds = pair.profile(epsilon)
-        assert mpf(bounds.upper) >= max(remove, add)
-        assert mpf(bounds.upper) <= max(remove, add) * (1 + mpf(10) ** -9)  # attained
-        assert mpf(bounds.lower) <= remove * (1 + mpf(10) ** -9)
+        assert arb(bounds.upper) >= remove.max(add)
+        assert arb(bounds.upper) <= remove.max(add) * (1 + arb(10) ** -9)  # attained
+        assert arb(bounds.lower) <= remove * (1 + arb(10) ** -9)
 
 
 def test_the_symmetric_pair_is_its_own_mirror():
@@ -110,28 +122,27 @@ def test_dropping_the_mass_at_zero_would_be_noticed():
 def test_with_replacement_covers_enumeration(batch, records):
     noise = 1.5
     hits = [draw.count(0) for draw in product(range(records), repeat=batch)]
-    weights = [mpf(hits.count(k)) / len(hits) for k in range(batch + 1)]
-    shifts = [mpf(2 * k) / mpf(noise) for k in range(batch + 1)]
+    weights = [Fraction(hits.count(k), len(hits)) for k in range(batch + 1)]
+    shifts = [2 * k / Fraction(noise) for k in range(batch + 1)]
     one = sampling.WithReplacementSampled(noise, batch_size=batch, dataset_size=records)
-    for add, pair in enumerate(one.pairs()):
+    for truths, pair in zip(mixture_profile(weights, shifts), one.pairs(), strict=True):
         cells = pair.masses(np.linspace(-8.0, 60.0, 2001))
         for epsilon in (0.2, 1.0, 3.0):
-            truth = mixture_profile(weights, shifts, epsilon, bool(add))
+            truth = truths(epsilon)
             edges = np.linspace(-8.0, 60.0, 2001)
             # Merging outcomes into cells hides, so the cells' own profile is a lower bound.
             sure = float(np.maximum(cells.p - math.exp(epsilon) * cells.q, 0.0).sum())
-            assert mpf(sure) <= truth * (1 + mpf(10) ** -9)
+            assert arb(sure) <= truth * (1 + arb(10) ** -9)
             # Splitting a cell gains at most its P-mass; only the one that holds ε splits.
             gap = float(cells.p[np.searchsorted(edges, epsilon, side="left")])
-            assert mpf(sure + gap) >= truth * (1 - mpf(10) ** -9)
+            assert arb(sure + gap) >= truth * (1 - arb(10) ** -9)
 
 
 @pytest.mark.long
 def test_the_naive_mixture_under_reports():
     """A record that is drawn displaces another: shifts of k instead of 2k are too small."""
-    weights = (mpf(4) / 9, mpf(4) / 9, mpf(1) / 9)
-    displaced = mixture_profile(weights, (mpf(0), mpf(2), mpf(4)), 1.0)
-    naive = mixture_profile(weights, (mpf(0), mpf(1), mpf(2)), 1.0)
+    weights = (Fraction(4, 9), Fraction(4, 9), Fraction(1, 9))
+    displaced, naive = (mixture_profile(weights, (0, k, 2 * k))[0](1.0) for k in (2, 1))
     assert naive < displaced / 2
     assert (
         sampling.WithReplacementSampled(1.0, batch_size=2, dataset_size=3).delta(1.0) >= displaced
@@ -332,17 +343,11 @@ def test_lower_ends_of_samples_leave_out_draws_that_are_not_listed():
     sample = ac.PoissonSampled(draws, q)
     assert sample.pairs()[0].left_out == sample.pairs()[0].infinite_mass > 0.0
     assert sample.pairs()[1].left_out == 0.0
-    with mp.workdps(60):
-        weights = [mpf(q) * comb(100, k) * mpf(999) ** (100 - k) for k in range(101)]
-        weights = [weight / mpf(1000) ** 100 for weight in weights]
-        weights[0] += 1 - mpf(q)
+    share = Fraction(q)
+    weights = [share * Fraction(comb(100, k) * 999 ** (100 - k), 1000**100) for k in range(101)]
+    weights[0] += 1 - share
+    with ctx.workprec(1200):
+        removal, _ = mixture_profile(weights, range(0, 202, 2))
         for epsilon in (350.0, 500.0):
-            low, high = mpf(0), mpf(100)
-            for _ in range(200):
-                x = (low + high) / 2
-                ratio = mp.fsum(w * mp.exp(2 * k * (x - k)) for k, w in enumerate(weights))
-                low, high = (x, high) if ratio < mp.exp(epsilon) else (low, x)
-            truth = mp.fsum(w * mp.ncdf(2 * k - low) for k, w in enumerate(weights))
-            truth -= mp.exp(epsilon) * mp.ncdf(-low)
-            bounds = sample.delta_bounds(epsilon)
-            assert mpf(bounds.lower) <= truth <= mpf(bounds.upper)
+            truth, bounds = removal(epsilon), sample.delta_bounds(epsilon)
+            assert arb(bounds.lower) <= truth <= arb(bounds.upper)

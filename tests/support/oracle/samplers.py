@@ -3,32 +3,9 @@
 from itertools import product
 
 import numpy as np
-from mpmath import exp, mp, mpf, quad, sqrt
+from mpmath import exp, mp, mpf
 
 mp.dps = 40
-
-
-def mixture_profile(weights, shifts, epsilon, add=False):
-    """H of Σ w N(s, 1) against N(0, 1), or of the reversed pair, by quadrature."""
-    gamma = exp(mpf(epsilon))
-    root = sqrt(2 * mp.pi)
-
-    def excess(x):
-        base = exp(-x * x / 2) / root
-        ratio = sum(w * exp(s * x - s * s / 2) for w, s in zip(weights, shifts, strict=True))
-        return base * max(1 - gamma * ratio if add else ratio - gamma, 0)
-
-    # The integrand changes form where the ratio is γ (or 1/γ): find it and integrate on one side.
-    target = 1 / gamma if add else gamma
-    low, high = mpf(-60), mpf(60)
-    for _ in range(110):
-        middle = (low + high) / 2
-        ratio = sum(w * exp(s * middle - s * s / 2) for w, s in zip(weights, shifts, strict=True))
-        low, high = (middle, high) if ratio < target else (low, middle)
-    top = max(shifts) + 14
-    if add:
-        return quad(excess, mp.linspace(-14, low, 9)) if low > -14 else mpf(0)
-    return quad(excess, mp.linspace(low, max(top, low + 5), 25))
 
 
 def allocation_profile(noise, steps, epsilon, add=False, nodes=240):
