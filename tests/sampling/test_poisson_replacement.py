@@ -9,7 +9,7 @@ import random
 
 import numpy as np
 import pytest
-from mpmath import mp, mpf
+from mpmath import mpf
 
 import accountant as ac
 from accountant.derived.sampled_replacement import SampledReplacement
@@ -22,11 +22,7 @@ REPLACE = ac.NeighbouringRelation.REPLACE_ONE
 ZERO_OUT = ac.NeighbouringRelation.ZERO_OUT
 
 
-@pytest.fixture(autouse=True)
-def forty_digits():
-    """Give the oracles more digits than what they judge, so that they need no tolerance."""
-    with mp.workdps(40):
-        yield
+pytestmark = pytest.mark.usefixtures("sixty_digits")
 
 
 # A record exchanged in a sample.

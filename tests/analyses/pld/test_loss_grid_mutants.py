@@ -13,10 +13,7 @@ from support.grid_pairs import Gaussian
 mp = mpmath.mpf
 
 
-@pytest.fixture(autouse=True)
-def _digits():
-    with mpmath.workdps(40):
-        yield
+pytestmark = pytest.mark.usefixtures("sixty_digits")
 
 
 class Watched:

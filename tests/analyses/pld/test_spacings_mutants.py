@@ -3,7 +3,6 @@
 import itertools
 import math
 
-import mpmath
 import numpy as np
 import pytest
 
@@ -11,11 +10,7 @@ from accountant.analyses.pld import loss_grid as lattices
 from accountant.analyses.pld.saddle_point import coarse_law
 from support.grid_pairs import Atoms, Gaussian, Laplace, randomized_response
 
-
-@pytest.fixture(autouse=True)
-def _digits():
-    with mpmath.workdps(40):
-        yield
+pytestmark = pytest.mark.usefixtures("sixty_digits")
 
 
 @pytest.mark.parametrize("ratios", [(1,), (1, 2), (2, 3), (3, 4, 10), (63, 64), (1, 1, 5)])
