@@ -112,63 +112,57 @@ def test_random_fixed_plans_against_ball_arithmetic(seed):
         assert plan.adaptively().delta(epsilon) >= float(found.lower)
 
 
+def is_the_worst(release, kind, scale, threshold, epsilon, pairs, width, minimum=1):
+    """Whether a release's δ is the largest divergence of data sets; pairs have a last outcome."""
+    worst = max(
+        oracle.brute_force(kind, scale, threshold, epsilon, *pair, top, minimum)
+        for *pair, top in pairs
+    )
+    assert worst <= release.delta(epsilon) * (1.0 + 1e-12)
+    assert worst == pytest.approx(release.delta(epsilon), rel=width)
+
+
 @pytest.mark.parametrize("kind", WHOLE)
 @pytest.mark.parametrize(("keys", "minimum"), [(1, 1), (2, 1), (1, 3)])
 @pytest.mark.parametrize(
     ("scale", "threshold", "epsilon"), [(1.0, 4, 0.9), (2.0, 7, 0.97), (1.5, 5, 0.2)]
 )
 def test_no_data_sets_differ_by_more(kind, keys, minimum, scale, threshold, epsilon):
-    epsilon *= keys
     release = build(kind, scale, float(threshold), keys=keys, minimum=minimum)
-    found = release.delta_bounds(epsilon)
     far = threshold + math.ceil(60 * scale)
-    top = far + math.ceil(60 * scale)
-    worst = 0.0
-    others = (0, 1, 2, minimum - 1, threshold // 2, threshold, far)
-    for counts in itertools.product(sorted(set(others)), repeat=keys):
+    top, pairs = far + math.ceil(60 * scale), []
+    others = {0, 1, 2, minimum - 1, threshold // 2, threshold, far}
+    for counts in itertools.product(sorted(others), repeat=keys):
         moved = tuple(count + 1 for count in counts)
-        for first, second in ((counts, moved), (moved, counts)):
-            value = oracle.brute_force(kind, scale, threshold, epsilon, first, second, top, minimum)
-            worst = max(worst, value)
-    assert worst <= float(found.upper) * (1.0 + 1e-12)
-    assert worst == pytest.approx(float(found.upper), rel=1e-8)
+        pairs += [(counts, moved, top), (moved, counts, top)]
+    is_the_worst(release, kind, scale, threshold, keys * epsilon, pairs, 1e-8, minimum)
 
 
 @pytest.mark.parametrize(("scale", "threshold", "epsilon"), [(1.0, 5, 1.3), (2.0, 9, 1.05)])
 def test_no_replacement_differs_by_more(scale, threshold, epsilon):
-    release = build("discrete laplace", scale, float(threshold), replace=True)
+    kind = "discrete laplace"
+    release = build(kind, scale, float(threshold), replace=True)
     far = threshold + math.ceil(60 * scale)
     top = far + math.ceil(60 * scale)
-    worst = 0.0
-    for a, b in itertools.product((0, 1, threshold // 2, far), repeat=2):
-        # One user has the first key, the other the second.
-        value = oracle.brute_force(
-            "discrete laplace", scale, threshold, epsilon, (a + 1, b), (a, b + 1), top
-        )
-        worst = max(worst, value)
-    assert worst <= release.delta(epsilon) * (1.0 + 1e-12)
-    assert worst == pytest.approx(release.delta(epsilon), rel=1e-9)
+    # One user has the first key, the other the second.
+    counts = itertools.product((0, 1, threshold // 2, far), repeat=2)
+    pairs = [((a + 1, b), (a, b + 1), top) for a, b in counts]
+    is_the_worst(release, kind, scale, threshold, epsilon, pairs, 1e-9)
 
 
 def test_rows_in_any_keys_differ_by_no_more():
     """At most three rows of a user, over one to three keys (Theorem N7)."""
     scale, threshold, epsilon = 1.0, 6, 1.8
     release = ac.SparseHistogram(ac.DiscreteLaplace(scale), threshold=float(threshold), max_rows=3)
-    far, top = threshold + 40, threshold + 80
-    worst = 0.0
+    far, pairs = threshold + 40, []
     for split in ((3,), (2, 1), (1, 1, 1), (1,), (2,)):
+        end = threshold + (80 if len(split) < 3 else 60)
         for counts in itertools.product((0, threshold, far), repeat=len(split)):
             if len(split) == 3 and far in counts and threshold in counts:
                 continue  # as many outcomes as the machine can list
             moved = tuple(a + b for a, b in zip(counts, split, strict=True))
-            end = top if len(split) < 3 else threshold + 60
-            for pair in ((counts, moved), (moved, counts)):
-                worst = max(
-                    worst,
-                    oracle.brute_force("discrete laplace", scale, threshold, epsilon, *pair, end),
-                )
-    assert worst <= release.delta(epsilon) * (1.0 + 1e-12)
-    assert worst == pytest.approx(release.delta(epsilon), rel=1e-6)
+            pairs += [(counts, moved, end), (moved, counts, end)]
+    is_the_worst(release, "discrete laplace", scale, threshold, epsilon, pairs, 1e-6)
 
 
 @pytest.mark.parametrize("rounds", [2, 3])

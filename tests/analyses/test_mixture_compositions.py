@@ -18,12 +18,10 @@ from accountant.mechanisms.gaussian import GaussianPair
 from accountant.mechanisms.mixture import MixturePair
 from accountant.pairs.base import GaussianMixture
 from accountant.sampling.fixed_size import WithReplacementSampled
+from analyses.test_gaussian_mixtures import Alone, stated, user
+from support.draws import between
 from support.oracle.moments import enclosing_decimals
 from support.oracle.shift_compositions import NotConverged, Saddle, epsilon_for, line
-
-
-def user(q, sigma, records):
-    return ac.PoissonSampled(ac.Gaussian(sigma), q).group(records)
 
 
 def binomial(q, records):
@@ -56,17 +54,6 @@ def test_compositions_are_narrow_without_a_grid(mechanism, monkeypatch):
         assert back.upper - back.lower <= 1e-7 * back.upper
 
 
-class Alone(Contour):
-    """Without the grid, which would hide what the contour misses."""
-
-    def _narrowed(self, found, **question):
-        return found
-
-
-def log_uniform(draw, low, high):
-    return math.exp(draw.uniform(math.log(low), math.log(high)))
-
-
 def random_problem(seed):
     """(parts of one direction, the same as exact laws for the oracle, remove)."""
     draw = random.Random(f"composition {seed}")
@@ -74,10 +61,10 @@ def random_problem(seed):
     for kind in draw.choice(
         [("user", "user"), ("user", "plain"), ("user", "one"), ("user", "user", "plain")]
     ):
-        sigma, steps = log_uniform(draw, 0.6, 6.0), int(log_uniform(draw, 20, 1e4))
-        q, records = Fraction(log_uniform(draw, 1e-4, 0.1)), draw.randint(2, 7)
+        sigma, steps = between(draw, 0.6, 6.0), int(between(draw, 20, 1e4))
+        q, records = Fraction(between(draw, 1e-4, 0.1)), draw.randint(2, 7)
         if kind == "plain":
-            sigma, steps = log_uniform(draw, 2.0, 20.0), draw.randint(1, 4)
+            sigma, steps = between(draw, 2.0, 20.0), draw.randint(1, 4)
             part, law = ac.Gaussian(sigma), (sigma, [], [], steps)
         else:
             records = 1 if kind == "one" else records
@@ -169,26 +156,15 @@ def test_shifts_that_every_part_leaves_out_count(add, monkeypatch):
     assert forgetful.upper < exact.delta_bounds(9.0).lower
 
 
-def stated(pair, part):
-    """A pair that states other shifts."""
-
-    class Stated(MixturePair):
-        @property
-        def gaussian_mixture(self):
-            return part
-
-    return Stated(pair.sigma, pair.shifts, pair.weights, pair.add)
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_contour_and_grid_agree(seed):
     """Two analyses without common code bracket one truth."""
     draw = random.Random(seed)
     for _ in range(3):
-        mechanism = int(log_uniform(draw, 10, 300)) * user(
-            log_uniform(draw, 1e-4, 0.1), log_uniform(draw, 0.7, 5.0), draw.randint(2, 5)
-        ) + draw.randint(1, 3) * ac.Gaussian(log_uniform(draw, 1.0, 9.0))
-        delta = log_uniform(draw, 1e-9, 0.1)
+        mechanism = int(between(draw, 10, 300)) * user(
+            between(draw, 1e-4, 0.1), between(draw, 0.7, 5.0), draw.randint(2, 5)
+        ) + draw.randint(1, 3) * ac.Gaussian(between(draw, 1.0, 9.0))
+        delta = between(draw, 1e-9, 0.1)
         for parts in problems_of(mechanism):
             one = Alone(parts).epsilon_bounds(delta)
             two = Grid(parts, (1e-3,)).epsilon_bounds(delta)
@@ -242,21 +218,3 @@ def test_an_inexact_noise_multiplier_is_rounded_both_ways(monkeypatch):
     Alone(((user(0.01, 1.0, 4).pairs()[0], 300), (pair, 1))).epsilon_bounds(1e-6)
     assert asked == [3.0, pair.most_noise]
     assert pair.most_noise > 3.0
-
-
-@pytest.mark.parametrize("delta", [0.0, 0.3, 1e-15])
-def test_ends_of_the_range(delta):
-    """Nothing raises, and brackets are ordered, next to the ends of δ."""
-    mechanism = 100 * user(1e-3, 1.0, 5) + 100 * user(2e-3, 1.1, 3) + ac.Gaussian(3.0)
-    bounds = mechanism.epsilon_bounds(delta)
-    assert 0.0 <= bounds.lower <= bounds.upper
-    if delta > 0.0:
-        back = mechanism.delta_bounds(float(bounds.upper))
-        assert back.lower <= delta
-
-
-def test_epsilon_zero_and_infinity():
-    mechanism = 500 * user(0.002, 1.0, 6) + 50 * user(0.01, 1.0, 2)
-    at_zero = mechanism.delta_bounds(0.0)
-    assert 0.0 < at_zero.lower <= at_zero.upper <= at_zero.lower * (1.0 + 1e-6)
-    assert tuple(mechanism.delta_bounds(math.inf)) == (0.0, 0.0)

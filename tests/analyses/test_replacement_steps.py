@@ -36,6 +36,8 @@ def test_the_game_is_below_the_symmetric_pair_and_above_every_fixed_choice():
     found = sampler.epsilon_bounds(1.0, 1e-5)
     # More than by standing out in every step, 13.36; the pair of Theorem S6.
     assert 13.40 < found.lower < 13.45
+    standing_out = 1000 * ac.PoissonSampled(ac.Gaussian(0.5), 0.01)
+    assert standing_out.epsilon(1e-5) * 1.003 < found.lower
     assert found.upper < found.lower * 1.0045
     assert found.upper < 14.82
     steps = sampler.mechanism(1.0)
@@ -66,6 +68,7 @@ def test_with_replacement_is_near_what_data_reach(sigma):
     # What is added or removed is at most as far as what is replaced.
     removed = WithReplacementSampler(dataset_size=10_000, batch_size=100, steps=300)
     assert removed.epsilon_bounds(sigma, 1e-5).lower <= found.upper
+    assert sigma > 1.0 or removed.epsilon_bounds(sigma, 1e-5).upper < found.lower
 
 
 @pytest.mark.long

@@ -25,7 +25,7 @@ def group(q, sigma, steps, records):
 def test_known_answers(q, sigma, steps, records, delta, digits):
     half = 0.5 * 10.0 ** -len(digits.partition(".")[2])
     bounds = ac.epsilon_bounds(q, sigma, steps, delta, user_records=records)
-    assert bounds.upper - bounds.lower <= 1e-6 * bounds.upper
+    assert bounds.upper - bounds.lower <= 1e-9
     assert abs(bounds.upper - float(digits)) <= 2 * half
     assert bounds.upper == ac.get_epsilon(q, sigma, steps, delta, user_records=records)
 

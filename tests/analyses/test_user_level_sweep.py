@@ -14,6 +14,7 @@ from flint import arb, ctx
 from mpmath import mpf
 
 import accountant as ac
+from support.draws import between
 from support.oracle import few_steps, shift_mixture
 from support.oracle.monotone_ratio import shifted
 
@@ -22,14 +23,10 @@ FLOOR = 1e-9
 
 def users(seed, count):
     draw = random.Random(seed)
-
-    def log_uniform(low, high):
-        return math.exp(draw.uniform(math.log(low), math.log(high)))
-
     for _ in range(count):
-        q, sigma = log_uniform(1e-6, 0.5), log_uniform(0.3, 20.0)
-        steps, records = round(log_uniform(1, 1e6)), round(log_uniform(1, 100))
-        yield q, sigma, steps, records, log_uniform(1e-12, 0.1)
+        q, sigma = between(draw, 1e-6, 0.5), between(draw, 0.3, 20.0)
+        steps, records = round(between(draw, 1, 1e6)), round(between(draw, 1, 100))
+        yield q, sigma, steps, records, between(draw, 1e-12, 0.1)
 
 
 def binomial(q, records):

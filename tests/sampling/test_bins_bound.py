@@ -4,18 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
 
 from accountant.sampling.balls_in_bins import Circle, conditional_delta
-
-
-def call(strike, variance):
-    """E(Y - K)₊ for a log-normal Y of mean 1, whatever the sign of K."""
-    root = math.sqrt(variance)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        d = (np.log(strike) + 0.5 * variance) / root
-        value = ndtr(root - d) - strike * ndtr(-d)
-    return np.where(strike > 0.0, value, 1.0 - strike)
+from support.oracle.samplers import black_scholes
 
 
 def two_bins(variances, epsilon):
@@ -25,7 +16,7 @@ def two_bins(variances, epsilon):
     x, step = np.linspace(-14.0, 14.0 + root, 40_001, retstep=True)
     weights = np.exp(-0.5 * x * x) * step / math.sqrt(2.0 * math.pi)
     own = np.exp(root * x - 0.5 * first)
-    return 0.5 * float(weights @ call(2.0 * gamma - own, second))
+    return 0.5 * float(weights @ black_scholes(2.0 * gamma - own, math.sqrt(second))[0])
 
 
 @pytest.mark.long(keep=17)

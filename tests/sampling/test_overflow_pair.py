@@ -34,7 +34,7 @@ def density(law, sigma):
     )
 
 
-@pytest.mark.parametrize(("q", "cap"), [(0.1, 1), (0.1, 2), (0.2, 3), (0.3, 4)])
+@pytest.mark.parametrize(("q", "cap"), [(0.1, 1), (0.1, 2), (0.2, 3), (0.3, 4), (0.5, 2)])
 @pytest.mark.parametrize("sigma", [0.6, 1.0, 2.5])
 def test_no_data_set_exceeds_the_bound(q, cap, sigma):
     step = GRID[1] - GRID[0]
@@ -44,11 +44,9 @@ def test_no_data_set_exceeds_the_bound(q, cap, sigma):
         without = density(law_of_sums(others, q, cap), sigma)
         for epsilon in (0.01, 0.1, 0.5, 1.0, 2.0):
             scale = math.exp(epsilon)
-            reached = max(
-                np.maximum(p - scale * without, 0.0).sum(),
-                np.maximum(without - scale * p, 0.0).sum(),
-            )
-            assert mechanism.delta(epsilon) >= reached * step * (1 - 1e-6) - 1e-12
+            for pair, one, other in zip(mechanism.pairs(), (p, without), (without, p), strict=True):
+                reached = np.maximum(one - scale * other, 0.0).sum() * step
+                assert pair.profile(epsilon).upper >= reached * (1 - 1e-6) - 1e-12
 
 
 @pytest.mark.parametrize(("cap", "wide"), [(351, 1e-5), (394, 1e-6)])

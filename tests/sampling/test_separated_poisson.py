@@ -1,6 +1,7 @@
 """Poisson sampling with a pause: counts by enumeration, profiles by simulation, batches."""
 
 import math
+from collections import defaultdict
 from fractions import Fraction
 from itertools import product
 
@@ -13,31 +14,25 @@ from accountant import matrix
 from accountant.sampling import SeparatedParticipations, SeparatedPoisson
 
 
-def exact_counts(steps, separation, p):
-    """The law of the number of participations, over all coins."""
-    law = {}
-    for coins in product((0, 1), repeat=steps):
-        chance, free, count = Fraction(1), 0, 0
-        for t, coin in enumerate(coins):
-            chance *= p if coin else 1 - p
-            if coin and t >= free:
-                count, free = count + 1, t + separation
-        law[count] = law.get(count, 0) + chance
-    return law
-
-
 def patterns(steps, separation, p):
     """Every set of participations with its probability."""
-    found = {}
+    found = defaultdict(type(p))
     for coins in product((0, 1), repeat=steps):
-        chance, free, taken = 1.0, 0, []
+        chance, free, taken = type(p)(1), 0, ()
         for t, coin in enumerate(coins):
             chance *= p if coin else 1 - p
             if coin and t >= free:
-                taken.append(t)
-                free = t + separation
-        found[tuple(taken)] = found.get(tuple(taken), 0.0) + chance
+                taken, free = (*taken, t), t + separation
+        found[taken] += chance
     return found
+
+
+def exact_counts(steps, separation, p):
+    """The law of the number of participations, over all coins."""
+    law = defaultdict(Fraction)
+    for taken, chance in patterns(steps, separation, p).items():
+        law[len(taken)] += chance
+    return law
 
 
 @pytest.mark.parametrize(("steps", "separation"), [(1, 1), (6, 1), (7, 2), (8, 3), (5, 9)])

@@ -66,9 +66,3 @@ class TestTransforms:
             out = np.ones(4, dtype=complex)
             core.multiply_power(z, power, out)
             assert out == pytest.approx(z**power, rel=1e-12, abs=1e-38)
-
-    def test_sizes(self):
-        for least in (2, 3, 5, 7, 1000, 1025, 1537, 10**6):
-            size = fft.fft_size(least)
-            assert least <= size < 2 * least + 1
-            assert size & (size - 1) == 0 or (size % 3 == 0 and size // 3 & (size // 3 - 1) == 0)

@@ -16,6 +16,7 @@ import accountant as ac
 from accountant.analyses import pld
 from accountant.composition.problems import problems_of
 from accountant.pairs.base import has_pld
+from support.draws import between
 from support.oracle import compositions as laws
 from support.oracle import monotone_ratio as ratios
 from support.oracle.composed import laplace, precision
@@ -53,10 +54,6 @@ class Problem(NamedTuple):
     profile: object
     attained: bool
     left_out: float
-
-
-def between(rng, low, high):
-    return math.exp(rng.uniform(math.log(low), math.log(high)))
 
 
 def _one(mechanism, law, **more):

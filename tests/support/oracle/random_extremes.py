@@ -13,10 +13,10 @@ from flint import arb, fmpz
 
 import accountant as ac
 from accountant import sampling
+from support.draws import between
 from support.oracle import compositions as laws
 from support.oracle import monotone_ratio as ratios
 from support.oracle.composed import laplace, precision
-from support.oracle.random_compositions import between
 
 REPLACE = ac.NeighbouringRelation.REPLACE_ONE
 EITHER = ac.NeighbouringRelation.ADD_OR_REMOVE

@@ -19,6 +19,7 @@ from fractions import Fraction
 import numpy as np
 from flint import acb, arb, ctx
 
+from support.draws import between
 from support.oracle.composed import ball
 
 DIGITS = 18
@@ -205,10 +206,6 @@ def _agreed(parts, eps, remove, b, step, most):
 # Problems, each drawn from its number alone.
 
 
-def log_uniform(rng, low, high):
-    return math.exp(rng.uniform(math.log(low), math.log(high)))
-
-
 def too_long(*_):
     raise ArithmeticError("took too long")
 
@@ -228,26 +225,26 @@ def binomial(q, records, least):
 
 
 def user(rng, steps, most=8, q=(1e-5, 0.2), sigma=(0.5, 8.0)):
-    records, chance = rng.randint(2, most), log_uniform(rng, *q)
+    records, chance = rng.randint(2, most), between(rng, *q)
     if records > 4:
         chance = min(chance, 0.95 - 1e-8 ** (1.0 / records))
-    return [log_uniform(rng, *sigma), *binomial(chance, records, 1e-18), steps]
+    return [between(rng, *sigma), *binomial(chance, records, 1e-18), steps]
 
 
 def sampled(rng, steps):
-    return [log_uniform(rng, 0.5, 8.0), [1.0], [log_uniform(rng, 1e-4, 0.6)], steps]
+    return [between(rng, 0.5, 8.0), [1.0], [between(rng, 1e-4, 0.6)], steps]
 
 
 def plain(rng, least):
-    return [log_uniform(rng, least, 40.0), [], [], rng.randint(1, 6)]
+    return [between(rng, least, 40.0), [], [], rng.randint(1, 6)]
 
 
 def free(rng, steps):
-    size, q = rng.randint(1, 5), log_uniform(rng, 1e-3, 0.9)
-    shifts = sorted({round(log_uniform(rng, 0.1, 5.0), 3) for _ in range(size)})
+    size, q = rng.randint(1, 5), between(rng, 1e-3, 0.9)
+    shifts = sorted({round(between(rng, 0.1, 5.0), 3) for _ in range(size)})
     chances = [rng.random() ** 3 + 1e-6 for _ in shifts]
     return [
-        log_uniform(rng, 0.5, 20.0), shifts, [q * c / math.fsum(chances) for c in chances], steps
+        between(rng, 0.5, 20.0), shifts, [q * c / math.fsum(chances) for c in chances], steps
     ]  # fmt: skip
 
 
@@ -256,7 +253,7 @@ def draw(number):
     rng = random.Random(f"shift composition {number}")
     family = "rare" if 400 <= number < 600 else FAMILIES[number % len(FAMILIES)]
     direction = rng.choice(["remove", "add"])
-    many = lambda most=1e5: int(log_uniform(rng, 10, most))
+    many = lambda most=1e5: int(between(rng, 10, most))
     if family == "users":
         parts = [user(rng, many()), user(rng, many())]
     elif family == "plain":
