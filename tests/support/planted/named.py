@@ -239,7 +239,7 @@ def zero_counted_twice(original, scale, below):
     return value
 
 
-@bug("sampling.sampler:_amplified", "sampling/test_amplification.py::test_amplify")
+@bug("sampling.sampler:_amplified", "sampling/test_sampler.py::test_amplify")
 def epsilon_times_q(original, q, epsilon):
     """sampling multiplies ε by q"""
     return q * epsilon
@@ -330,7 +330,7 @@ def spent_to_the_nearest(original, units):
 
 @bug(
     "sampling.spaced_poisson:fraction_up",
-    "sampling/test_cyclic_poisson.py::test_the_rate_of_a_class_is_rounded_up",
+    "sampling/test_spaced_poisson.py::test_the_rate_of_a_class_is_rounded_up",
 )
 def class_rate_rounded_down(original, rate):
     """the rate within a class of cyclic Poisson sampling is rounded down"""

@@ -1,4 +1,4 @@
-"""Poisson sampling with a pause: counts by enumeration, profiles by simulation, batches."""
+"""Cyclic Poisson sampling, and sampling with a pause: laws by brute force, profiles, batches."""
 
 import math
 from collections import defaultdict
@@ -10,8 +10,139 @@ import numpy as np
 import pytest
 
 import accountant as ac
-from accountant import matrix
-from accountant.sampling import SeparatedParticipations, SeparatedPoisson
+from accountant import matrix, sampling
+from accountant.sampling import CyclicPoisson, SeparatedParticipations, SeparatedPoisson
+from accountant.sampling.spaced_poisson import class_rate
+from support.oracle import moments
+
+
+def test_the_published_point():
+    sampler = CyclicPoisson(dataset_size=10**6, sampling_probability=0.01, bands=4, steps=1000)
+    bounds = sampler.epsilon_bounds(1.0, 1e-6)
+    assert bounds.upper == pytest.approx(4.8261, abs=5e-5)
+    assert bounds.width < 1e-9 * bounds.upper
+    assert sampler.mechanism(1.0) == 250 * sampling.PoissonSampled(ac.Gaussian(1.0), 0.04)
+
+
+def test_one_band_is_poisson():
+    cyclic = CyclicPoisson(dataset_size=100, sampling_probability=0.1, bands=1, steps=20)
+    poisson = sampling.PoissonSampler(dataset_size=100, sampling_probability=0.1, steps=20)
+    assert cyclic.mechanism(1.5) == poisson.mechanism(1.5)
+
+
+@pytest.mark.long(keep=6)
+@pytest.mark.parametrize(
+    ("q", "noise", "order"),
+    [
+        *((q, noise, a) for q, noise in ((0.01, 1.0), (0.001, 5.0)) for a in (1.0003, 1.3, 1000.3)),
+        (0.001, 5.0, 1e6),
+        pytest.param(0.01, 1.0, 1e6, marks=pytest.mark.slow),
+    ],
+)
+def test_the_curve_holds_that_of_ball_arithmetic(q, noise, order):
+    sampler = CyclicPoisson(dataset_size=10**6, sampling_probability=q, bands=4, steps=998)
+    found = sampler.mechanism(noise).rdp(order)
+    # 250 blocks, the last unfinished. Four times a double is one.
+    truth = 250 * moments.renyi(4.0 * q, noise, order, "remove")
+    assert truth <= found
+    assert found <= truth * (1 + 1e-10)
+
+
+@pytest.mark.parametrize("steps", [4, 5])
+def test_the_encoding_by_brute_force(steps):
+    """Simulate w = C x + z with all patterns of coins: its δ lies in the bracket of the account."""
+    strategy = matrix.banded_square_root(steps, bands=2)
+    sampler = CyclicPoisson(dataset_size=9, sampling_probability=0.2, bands=2, steps=steps)
+    noise, epsilon, rate = 0.9, 0.7, 0.4
+    sensitivity = strategy.sensitivity_bounds().upper
+    rows = np.zeros((steps, steps))
+    for i in range(steps):
+        rows[i:, i] = strategy.coefficients()[: steps - i]
+    mine = np.arange(0, steps, 2)  # the first class
+    rng = np.random.default_rng(5)
+    z = rng.standard_normal((400_000, steps))
+    ratio = np.zeros(len(z))
+    for coins in product((0, 1), repeat=mine.size):
+        weight = math.prod(rate if c else 1 - rate for c in coins)
+        shift = rows[:, mine] @ np.array(coins) / (noise * sensitivity)
+        ratio += weight * np.exp(z @ shift - 0.5 * shift @ shift)
+    values = np.maximum(1.0 - math.exp(epsilon) * ratio, 0.0)  # add
+    delta, deviation = values.mean(), values.std() / math.sqrt(len(z))
+    add = 5 * deviation
+    values = np.maximum(ratio - math.exp(epsilon), 0.0)  # remove
+    if values.mean() > delta:
+        delta, add = values.mean(), 5 * values.std() / math.sqrt(len(z))
+    bounds = sampler.mechanism(noise).delta_bounds(epsilon)
+    assert delta - add <= bounds.upper
+    if steps % 2 == 0:
+        assert delta + add >= bounds.lower
+    assert sampler.epsilon_bounds(noise, 1e-5).lower <= sampler.epsilon(noise, 1e-5)
+
+
+def test_batches_follow_the_accounted_law():
+    """Each record keeps one class, and takes part in its steps with rate bands · q."""
+    records, bands, steps, q = 400, 3, 3000, 0.05
+    sampler = CyclicPoisson(dataset_size=records, sampling_probability=q, bands=bands, steps=steps)
+    seen = np.zeros((records, bands))
+    pairs = 0
+    sizes = []
+    for step, batch in enumerate(sampler.batches(seed=1)):
+        assert (np.diff(batch) > 0).all()
+        seen[batch, step % bands] += 1
+        pairs += int(np.isin((7, 8), batch).all())
+        sizes.append(batch.size)
+    assert ((seen > 0).sum(axis=1) == 1).all()
+    counts = seen.max(axis=1)
+    trials, rate = steps // bands, bands * q
+    deviation = math.sqrt(trials * rate * (1 - rate))
+    assert abs(counts.mean() - trials * rate) < 5 * deviation / math.sqrt(records)
+    assert 0.8 < counts.std() / deviation < 1.2
+    assert len(sizes) == steps
+    same = seen[7].argmax() == seen[8].argmax()
+    mean = trials * rate**2 * same
+    assert abs(pairs - mean) <= 5 * math.sqrt(mean)
+
+
+def test_what_is_refused():
+    with pytest.raises(ac.DomainError, match="at most 1 / bands"):
+        CyclicPoisson(dataset_size=9, sampling_probability=0.3, bands=4, steps=8)
+    with pytest.raises(ac.DomainError, match="bands must be"):
+        CyclicPoisson(dataset_size=9, sampling_probability=0.3, bands=0, steps=8)
+    with pytest.raises(ac.UnsupportedError, match="cyclic Poisson"):
+        CyclicPoisson(
+            dataset_size=9,
+            sampling_probability=0.1,
+            bands=2,
+            steps=8,
+            relation=ac.NeighbouringRelation.REPLACE_ONE,
+        )
+
+
+@pytest.mark.parametrize("q", [0.0, 1e-300, 0.5])
+def test_extreme_rates(q):
+    sampler = CyclicPoisson(dataset_size=9, sampling_probability=q, bands=2, steps=1)
+    bounds = sampler.epsilon_bounds(1.0, 1e-5)
+    assert 0.0 <= bounds.lower <= bounds.upper
+    if q == 0.5:
+        assert bounds.upper == ac.Gaussian(1.0).epsilon(1e-5)
+        assert all(len(set(batch)) == batch.size for batch in sampler.batches(seed=0))
+
+
+@pytest.mark.parametrize("bands", [2, 3, 7, 10, 49])
+@pytest.mark.parametrize("q", [1e-300, 1e-9, 0.01, 0.0123, 0.02])
+def test_the_rate_of_a_class_is_rounded_up(q, bands):
+    rate = class_rate(q, bands)
+    exact = bands * Fraction(q)
+    assert exact <= Fraction(rate)
+    assert Fraction(math.nextafter(rate, 0.0)) < exact
+
+
+def test_a_last_block_that_is_cut_short_is_no_lower_end():
+    whole = CyclicPoisson(dataset_size=100, sampling_probability=0.1, bands=2, steps=20)
+    assert whole.mechanism(1.0).attained
+    cut = CyclicPoisson(dataset_size=100, sampling_probability=0.1, bands=2, steps=21)
+    assert cut.mechanism(1.0).epsilon_bounds(1e-5).lower == 0.0
+    assert cut.epsilon_bounds(1.0, 1e-5).lower == whole.epsilon_bounds(1.0, 1e-5).lower
 
 
 def patterns(steps, separation, p):
@@ -140,7 +271,7 @@ def test_no_pause_and_no_bands_is_poisson():
     assert sampler.mechanism(1.0) == poisson.mechanism(1.0)
 
 
-def test_what_is_refused():
+def test_what_a_pause_refuses():
     with pytest.raises(ac.DomainError, match="at most min_separation"):
         SeparatedPoisson(
             dataset_size=9, sampling_probability=0.1, min_separation=2, steps=7, bands=3
