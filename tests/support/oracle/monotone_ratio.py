@@ -32,7 +32,7 @@ def gaussian(mu):
     return profile
 
 
-def _threshold(sigma, rows, level):
+def threshold(sigma, rows, level):
     """Where Σ w e^{d(2x - d)/2σ²}, d > 0, has the logarithm ``level``: Newton from the right."""
     x = min(((level - w.log()) * sigma**2 / d + d / 2).mid() for d, w in rows)
     for _ in range(400):
@@ -67,13 +67,13 @@ def shifted(sigma, shifts, weights):
         # The ratio is e^ε where that of the shifts is e^ε - w_0.
         if not (level := arb(e).expm1() + moved) > 0:
             return -arb(e).expm1()
-        at = _threshold(sigma, moving, level.log())
+        at = threshold(sigma, moving, level.log())
         return (mixed(at, _above) - _grown(arb(e), at / sigma)).max(ZERO)
 
     def added(e):
         if not (level := (-arb(e)).expm1() + moved) > 0:
             return ZERO
-        at = _threshold(sigma, moving, level.log())
+        at = threshold(sigma, moving, level.log())
         return (below(at / sigma) - arb(e).exp() * mixed(at, below)).max(ZERO)
 
     return removed, added
