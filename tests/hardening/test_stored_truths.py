@@ -72,10 +72,7 @@ ELEMENTARY = {
     name: getattr(arb, name)
     for name in ("exp", "expm1", "log", "log1p", "sin", "cos", "erf", "erfc", "atan2")
 }
-ELEMENTARY |= {
-    "pow": lambda x, y: x**y,
-    "ndtr": lambda x: (-x / arb(2).sqrt()).erfc() / 2,
-}
+ELEMENTARY |= {"pow": lambda x, y: x**y, "ndtr": lambda x: (-x / arb(2).sqrt()).erfc() / 2}
 
 
 def test_elementary_functions_are_those_of_balls():

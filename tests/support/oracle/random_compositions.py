@@ -191,8 +191,7 @@ def sampled_gaussian(rng, relation):
     if not 0.0 < rate < 1.0:
         return exact_gaussians(rng, relation)
     return Density(
-        ac.PoissonSampled(ac.Gaussian(sigma, relation=relation), rate),
-        *ratios.sampled(sigma, rate),
+        ac.PoissonSampled(ac.Gaussian(sigma, relation=relation), rate), *ratios.sampled(sigma, rate)
     )
 
 

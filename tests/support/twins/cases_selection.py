@@ -289,12 +289,7 @@ def _ask_price(result: Any, pair: Pair) -> Sequence[Charge]:
     return [Charge(1, squared=test), *([Charge(1, squared=answer)] * result[1])]
 
 
-case(
-    name="VoteStream, interactive",
-    run=_ask,
-    pairs=_vote_pairs,
-    charges=_ask_price,
-)
+case(name="VoteStream, interactive", run=_ask, pairs=_vote_pairs, charges=_ask_price)
 
 
 def _bound_price(result: Any, pair: Pair) -> Sequence[Charge]:
