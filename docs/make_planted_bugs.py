@@ -70,7 +70,7 @@ ELSEWHERE = {
         "learn/selection/test_tuning.py",
         "test_dropping_the_excess_is_noticed",
     ),
-    "subsets that are not uniform": ("sampling/test_drawing.py", "test_the_mutant_is_not_uniform"),
+    "subsets that are not uniform": ("sampling/test_sampler.py", "test_the_mutant_is_not_uniform"),
     "terms of the native certificate, one at a time": (
         "hardening/test_core_mutants.py",
         "test_mutants_are_noticed",

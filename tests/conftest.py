@@ -14,6 +14,13 @@ settings.register_profile("explore", deadline=None, max_examples=2000)
 settings.load_profile("default")
 
 
+@pytest.fixture
+def sixty_digits():
+    """Give mpmath more digits than what it judges, so that oracles need no tolerance."""
+    with pytest.importorskip("mpmath").workdps(60):
+        yield
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the markers
 def pytest_collection_modifyitems(items):
     """Keep the first cases of a function marked ``long(keep=...)`` in the default run."""

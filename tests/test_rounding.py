@@ -16,10 +16,7 @@ mp = mpmath.mpf
 U = mp(2) ** -53
 
 
-@pytest.fixture(autouse=True)
-def _digits():
-    with mpmath.workdps(60):
-        yield
+pytestmark = pytest.mark.usefixtures("sixty_digits")
 
 
 def test_moving_up():

@@ -6,7 +6,6 @@ import random
 import mpmath
 import pytest
 
-from accountant.analyses import classical
 from accountant.analyses.classical import advanced_epsilon, basic_epsilon
 from accountant.analyses.concentrated import compose_rdp, compose_tcdp, compose_zcdp
 from accountant.analyses.optimal import optimal_epsilon_bounds
@@ -118,42 +117,3 @@ def test_concentrated_parts_add_up():
         compose_rdp([(1.0, 1)])
     with pytest.raises(DomainError, match="order"):
         curve(1.0)
-
-
-@pytest.mark.parametrize("form", ["kairouz", "hyperbolic", "original"])
-@pytest.mark.parametrize("delta", [1e-10, 1e-5, 0.1])
-def test_advanced_composition_is_its_formula_rounded_up(form, delta):
-    epsilon, count = 0.05, 1000
-    found = classical.advanced_epsilon([(epsilon, 0.0, count)], delta, form=form)
-    with mpmath.workdps(60):
-        e, d = mpmath.mpf(epsilon), mpmath.mpf(delta)
-        gain = e * (mpmath.exp(e) - 1) / (mpmath.exp(e) + 1) * count
-        squares = count * e * e
-        usual = mpmath.sqrt(2 * squares * mpmath.log(1 / d))
-        less = mpmath.sqrt(2 * squares * mpmath.log(mpmath.e + mpmath.sqrt(squares) / d))
-        truth = {
-            "kairouz": min(count * e, gain + usual, gain + less),
-            "hyperbolic": gain + usual,
-            "original": usual + count * e * (mpmath.exp(e) - 1),
-        }[form]
-        assert truth <= found <= truth * (1 + mpmath.mpf(10) ** -12)
-
-
-def test_deltas_of_the_parts_are_taken_from_the_whole():
-    epsilon, own, count, delta = 0.05, 1e-8, 100, 1e-5
-    with mpmath.workdps(60):
-        e, d = mpmath.mpf(epsilon), mpmath.mpf(delta)
-        squares = count * e * e
-        gain = e * (mpmath.exp(e) - 1) / (mpmath.exp(e) + 1) * count
-        lost = 1 - (1 - mpmath.mpf(own)) ** count
-        left = (d - lost) / (1 - lost)
-        truth = gain + mpmath.sqrt(2 * squares * mpmath.log(1 / left))
-        parts = [(epsilon, own, count)]
-        found = classical.advanced_epsilon(parts, delta, form="hyperbolic")
-        assert truth <= found <= truth * (1 + mpmath.mpf(10) ** -10)
-        left = d - count * mpmath.mpf(own)
-        truth = count * e * (mpmath.exp(e) - 1) + mpmath.sqrt(2 * squares * mpmath.log(1 / left))
-        found = classical.advanced_epsilon(parts, delta, form="original")
-        assert truth <= found <= truth * (1 + mpmath.mpf(10) ** -10)
-    for form in ("kairouz", "hyperbolic", "original"):
-        assert classical.advanced_epsilon(parts, 9e-7, form=form) == math.inf

@@ -1,13 +1,17 @@
-"""Sparse histograms against ball arithmetic, explicit data sets and adaptive strategies."""
+"""Sparse histograms and sums of Laplace losses: ball arithmetic, data sets, adaptive strategies."""
 
 import itertools
 import math
 import random
 
 import pytest
+from flint import arb
 
 import accountant as ac
 from accountant import NeighbouringRelation as Relation
+from accountant.analyses.hidden_keys import LARGEST_SUM, LaplaceSum
+from accountant.analyses.solvers import Grid
+from accountant.mechanisms.laplace import LaplacePair
 from support.oracle import sparse_histogram as oracle
 
 KINDS = {
@@ -112,63 +116,57 @@ def test_random_fixed_plans_against_ball_arithmetic(seed):
         assert plan.adaptively().delta(epsilon) >= float(found.lower)
 
 
+def is_the_worst(release, kind, scale, threshold, epsilon, pairs, width, minimum=1):
+    """Whether a release's δ is the largest divergence of data sets; pairs have a last outcome."""
+    worst = max(
+        oracle.brute_force(kind, scale, threshold, epsilon, *pair, top, minimum)
+        for *pair, top in pairs
+    )
+    assert worst <= release.delta(epsilon) * (1.0 + 1e-12)
+    assert worst == pytest.approx(release.delta(epsilon), rel=width)
+
+
 @pytest.mark.parametrize("kind", WHOLE)
 @pytest.mark.parametrize(("keys", "minimum"), [(1, 1), (2, 1), (1, 3)])
 @pytest.mark.parametrize(
     ("scale", "threshold", "epsilon"), [(1.0, 4, 0.9), (2.0, 7, 0.97), (1.5, 5, 0.2)]
 )
 def test_no_data_sets_differ_by_more(kind, keys, minimum, scale, threshold, epsilon):
-    epsilon *= keys
     release = build(kind, scale, float(threshold), keys=keys, minimum=minimum)
-    found = release.delta_bounds(epsilon)
     far = threshold + math.ceil(60 * scale)
-    top = far + math.ceil(60 * scale)
-    worst = 0.0
-    others = (0, 1, 2, minimum - 1, threshold // 2, threshold, far)
-    for counts in itertools.product(sorted(set(others)), repeat=keys):
+    top, pairs = far + math.ceil(60 * scale), []
+    others = {0, 1, 2, minimum - 1, threshold // 2, threshold, far}
+    for counts in itertools.product(sorted(others), repeat=keys):
         moved = tuple(count + 1 for count in counts)
-        for first, second in ((counts, moved), (moved, counts)):
-            value = oracle.brute_force(kind, scale, threshold, epsilon, first, second, top, minimum)
-            worst = max(worst, value)
-    assert worst <= float(found.upper) * (1.0 + 1e-12)
-    assert worst == pytest.approx(float(found.upper), rel=1e-8)
+        pairs += [(counts, moved, top), (moved, counts, top)]
+    is_the_worst(release, kind, scale, threshold, keys * epsilon, pairs, 1e-8, minimum)
 
 
 @pytest.mark.parametrize(("scale", "threshold", "epsilon"), [(1.0, 5, 1.3), (2.0, 9, 1.05)])
 def test_no_replacement_differs_by_more(scale, threshold, epsilon):
-    release = build("discrete laplace", scale, float(threshold), replace=True)
+    kind = "discrete laplace"
+    release = build(kind, scale, float(threshold), replace=True)
     far = threshold + math.ceil(60 * scale)
     top = far + math.ceil(60 * scale)
-    worst = 0.0
-    for a, b in itertools.product((0, 1, threshold // 2, far), repeat=2):
-        # One user has the first key, the other the second.
-        value = oracle.brute_force(
-            "discrete laplace", scale, threshold, epsilon, (a + 1, b), (a, b + 1), top
-        )
-        worst = max(worst, value)
-    assert worst <= release.delta(epsilon) * (1.0 + 1e-12)
-    assert worst == pytest.approx(release.delta(epsilon), rel=1e-9)
+    # One user has the first key, the other the second.
+    counts = itertools.product((0, 1, threshold // 2, far), repeat=2)
+    pairs = [((a + 1, b), (a, b + 1), top) for a, b in counts]
+    is_the_worst(release, kind, scale, threshold, epsilon, pairs, 1e-9)
 
 
 def test_rows_in_any_keys_differ_by_no_more():
     """At most three rows of a user, over one to three keys (Theorem N7)."""
     scale, threshold, epsilon = 1.0, 6, 1.8
     release = ac.SparseHistogram(ac.DiscreteLaplace(scale), threshold=float(threshold), max_rows=3)
-    far, top = threshold + 40, threshold + 80
-    worst = 0.0
+    far, pairs = threshold + 40, []
     for split in ((3,), (2, 1), (1, 1, 1), (1,), (2,)):
+        end = threshold + (80 if len(split) < 3 else 60)
         for counts in itertools.product((0, threshold, far), repeat=len(split)):
             if len(split) == 3 and far in counts and threshold in counts:
                 continue  # as many outcomes as the machine can list
             moved = tuple(a + b for a, b in zip(counts, split, strict=True))
-            end = top if len(split) < 3 else threshold + 60
-            for pair in ((counts, moved), (moved, counts)):
-                worst = max(
-                    worst,
-                    oracle.brute_force("discrete laplace", scale, threshold, epsilon, *pair, end),
-                )
-    assert worst <= release.delta(epsilon) * (1.0 + 1e-12)
-    assert worst == pytest.approx(release.delta(epsilon), rel=1e-6)
+            pairs += [(counts, moved, end), (moved, counts, end)]
+    is_the_worst(release, "discrete laplace", scale, threshold, epsilon, pairs, 1e-6)
 
 
 @pytest.mark.parametrize("rounds", [2, 3])
@@ -231,3 +229,59 @@ def test_a_sampled_part_beside_it_is_no_own_reverse(epsilon):
 def hidden_pair(sigma, tau):
     q = 0.5 * math.erfc((tau - 1.0) / sigma / math.sqrt(2.0))
     return ac.mechanisms.DominatingPMFs((1.0 - q, q), (1.0, 0.0), infinite_loss=True)
+
+
+@pytest.mark.parametrize("reach", [1e-3, 0.05, 0.7, 3.0, 11.0])
+@pytest.mark.parametrize("count", [1, 2])
+def test_few_releases_against_rigorous_integrals(reach, count):
+    found = LaplaceSum(((LaplacePair(reach), count),))
+    for share in (0.0, 0.1, 0.499, 0.5, 0.77, 0.99, 0.999999):
+        epsilon = share * count * reach
+        truth = oracle._laplace(arb(reach), count, arb(epsilon))
+        bounds = found.delta_bounds(epsilon)
+        assert oracle.as_fraction(truth.lower()) <= float(bounds.upper)
+        assert float(bounds.lower) <= oracle.as_fraction(truth.upper())
+        assert float(bounds.upper) - float(bounds.lower) <= 1e-8 * float(bounds.upper) + 2e-16
+
+
+@pytest.mark.parametrize(("reach", "count"), [(0.05, 10), (0.3, 20), (1.0, 5), (0.02, 64)])
+def test_more_releases_against_the_grid(reach, count):
+    parts = ((LaplacePair(reach), count),)
+    assert LaplaceSum.covers(parts)
+    closed, grid = LaplaceSum(parts), Grid(parts)
+    for share in (0.0, 0.2, 0.5):
+        epsilon = share * math.sqrt(count) * 3.0 * reach
+        one, other = closed.delta_bounds(epsilon), grid.delta_bounds(epsilon)
+        assert float(one.lower) <= float(other.upper)
+        assert float(other.lower) <= float(one.upper)
+        assert float(one.upper) == pytest.approx(float(other.upper), rel=1e-5)
+
+
+@pytest.mark.parametrize(("reach", "count"), [(0.05, 10), (1.0, 2), (2.0, 30)])
+@pytest.mark.parametrize("delta", [0.3, 1e-3, 1e-9, 1e-20])
+def test_an_epsilon_has_its_delta(reach, count, delta):
+    found = LaplaceSum(((LaplacePair(reach), count),))
+    bounds = found.epsilon_bounds(delta)
+    upper, lower = float(bounds.upper), float(bounds.lower)
+    assert float(found.delta_bounds(upper).upper) <= delta
+    assert lower == 0.0 or float(found.delta_bounds(lower).lower) >= delta * (1.0 - 1e-9)
+    assert upper - lower <= 1e-8 * (1.0 + upper)
+
+
+def test_laws():
+    found = LaplaceSum(((LaplacePair(0.4), 12),))
+    values = [float(found.delta_bounds(e).upper) for e in (0.0, 0.5, 1.0, 2.0, 4.0, 4.8, 4.9)]
+    assert values == sorted(values, reverse=True)
+    assert values[-1] == 0.0
+    slopes = [
+        (b - a) / (math.exp(y) - math.exp(x))
+        for (x, a), (y, b) in itertools.pairwise(zip((0.0, 0.5, 1.0, 2.0), values, strict=False))
+    ]
+    assert slopes == sorted(slopes)
+
+
+def test_what_it_covers():
+    assert LaplaceSum.covers(((LaplacePair(1.0), 3),))
+    assert not LaplaceSum.covers(((LaplacePair(1.0), 100),))
+    assert not LaplaceSum.covers(((LaplacePair(LARGEST_SUM), 2),))
+    assert not LaplaceSum.covers(((LaplacePair(1.0), 1), (ac.Gaussian(1.0).pairs()[0], 1)))

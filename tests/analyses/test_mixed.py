@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mpmath import erfc, exp, expm1, linspace, log, mp, mpf, pi, quad, sqrt
+from mpmath import exp, linspace, log, mp, mpf, pi, quad, sqrt
 
 import accountant as ac
 from accountant._core import answers as core
@@ -14,26 +14,9 @@ from accountant.analyses import mixed
 from accountant.analyses.mixed import ADD, EITHER, REMOVE, Part
 from accountant.analyses.over_steps import curve
 from accountant.analyses.over_steps.history import gaussian_settings
+from support.oracle.losses import sampled_step
 
 DIRECTIONS = [REMOVE, ADD]
-
-
-def tail(x):
-    return erfc(x / sqrt(mpf(2))) / 2
-
-
-def one_step(q, sigma, epsilon, direction):
-    """H of one step at any real ε, from two Gaussian tails (direction as in the module)."""
-    remove = direction == REMOVE
-    odds = (expm1(epsilon if remove else -epsilon) + q) / q
-    if odds <= 0:
-        return -expm1(epsilon) if remove else mpf(0)
-    x = sigma * sigma * log(odds) + mpf(1) / 2
-    if remove:
-        mass_q, mass_1 = tail(x / sigma), tail((x - 1) / sigma)
-        return (1 - q) * mass_q + q * mass_1 - exp(epsilon) * mass_q
-    mass_q, mass_1 = tail(-x / sigma), tail((1 - x) / sigma)
-    return mass_q - exp(epsilon) * ((1 - q) * mass_q + q * mass_1)
 
 
 def two_parts(first, second, epsilon, direction):
@@ -46,8 +29,8 @@ def two_parts(first, second, epsilon, direction):
         loss = log(1 - q + q * exp((2 * x - 1) / (2 * sigma * sigma)))
         density = exp(-t * t / 2) / sqrt(2 * pi)
         if direction == REMOVE:
-            return density * exp(loss) * one_step(r, tau, epsilon - loss, direction)
-        return density * one_step(r, tau, epsilon + loss, direction)
+            return density * exp(loss) * sampled_step(r, tau, epsilon - loss, True)
+        return density * sampled_step(r, tau, epsilon + loss, False)
 
     reach = 14 + 1 / sigma
     return quad(integrand, linspace(-reach, reach, 120))

@@ -224,41 +224,22 @@ def test_limits():
     assert optimal_epsilon([(0.0, 1e-3, 3)], 0.01) == 0.0
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        [(-0.1, 0.0)],
-        [(math.nan, 0.0)],
-        [(math.inf, 0.0)],
-        [(1.0, 1.0)],
-        [(1.0, -1e-9)],
-        [(1.0, 0.0, -1)],
-        [(1.0, 0.0, 2**53 + 1)],
-        [(1.0, 0.0, 2**53), (1.0, 0.0, 1)],
-    ],
-)
-def test_refuses_values(parts):
-    with pytest.raises(DomainError):
-        optimal_epsilon(parts, 1e-5)
+VALUES = [
+    [(-0.1, 0.0)], [(math.nan, 0.0)], [(math.inf, 0.0)], [(1.0, 1.0)], [(1.0, -1e-9)],
+    [(1.0, 0.0, -1)], [(1.0, 0.0, 2**53 + 1)], [(1.0, 0.0, 2**53), (1.0, 0.0, 1)],
+]  # fmt: skip
+TYPES = [
+    1.0, "ab", [1.0], [[1.0, 0.0]], [()], [(1.0, 0.0, 1, 1)], [(1.0, 0.0, 2.0)],
+    [(1.0, 0.0, True)], [("1", 0.0)], [(np.array([1.0]), 0.0)],
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "parts",
-    [
-        1.0,
-        "ab",
-        [1.0],
-        [[1.0, 0.0]],
-        [()],
-        [(1.0, 0.0, 1, 1)],
-        [(1.0, 0.0, 2.0)],
-        [(1.0, 0.0, True)],
-        [("1", 0.0)],
-        [(np.array([1.0]), 0.0)],
-    ],
+    ("parts", "error"),
+    [*((parts, DomainError) for parts in VALUES), *((x, ArgumentTypeError) for x in TYPES)],
 )
-def test_refuses_types(parts):
-    with pytest.raises(ArgumentTypeError):
+def test_refuses(parts, error):
+    with pytest.raises(error):
         optimal_epsilon(parts, 1e-5)
 
 

@@ -34,9 +34,8 @@ from support.oracle.lines import (
 
 @pytest.fixture(autouse=True)
 def _many_digits():
-    before, ctx.prec = ctx.prec, 160
-    yield
-    ctx.prec = before
+    with ctx.workprec(160):
+        yield
 
 
 REFERENCE = [  # the design's table: exact enumeration

@@ -71,10 +71,7 @@ def test_loose_profiles_give_loose_brackets(fpr):
     assert other.upper > truth * (1 + mp("1e-4"))
 
 
-@pytest.fixture(autouse=True)
-def _digits():
-    with mpmath.workdps(50):
-        yield
+pytestmark = pytest.mark.usefixtures("sixty_digits")
 
 
 @pytest.mark.long(keep=2)

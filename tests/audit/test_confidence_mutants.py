@@ -14,10 +14,7 @@ from support.exact_laws import pmf, tail
 mp = mpmath.mpf
 
 
-@pytest.fixture(autouse=True)
-def _digits():
-    with mpmath.workdps(40):
-        yield
+pytestmark = pytest.mark.usefixtures("sixty_digits")
 
 
 def assert_margin(found, truth, least, most):

@@ -18,10 +18,7 @@ from support.exact_laws import pmf, quantile, tail
 mp = mpmath.mpf
 
 
-@pytest.fixture(autouse=True)
-def _digits():
-    with mpmath.workdps(40):
-        yield
+pytestmark = pytest.mark.usefixtures("sixty_digits")
 
 
 def p_value(m, r, v, epsilon, delta):

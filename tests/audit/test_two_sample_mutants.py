@@ -15,10 +15,7 @@ from support.exact_laws import quantile
 mp = mpmath.mpf
 
 
-@pytest.fixture(autouse=True)
-def _digits():
-    with mpmath.workdps(40):
-        yield
+pytestmark = pytest.mark.usefixtures("sixty_digits")
 
 
 def test_one_given_threshold_is_counted_on_everything():

@@ -19,10 +19,7 @@ from accountant.sampling import Allocated
 FIXED, CHOSEN = ac.PureDP(0.5), (ac.PureDP(2.0), ac.ApproximateDP(0.0, delta=0.3))
 
 
-@pytest.fixture(autouse=True)
-def _digits():
-    with mp.workdps(40):
-        yield
+pytestmark = pytest.mark.usefixtures("sixty_digits")
 
 
 def pure(epsilon):

@@ -25,10 +25,7 @@ def gaussian_delta(mu, epsilon):
     )
 
 
-@pytest.fixture(autouse=True)
-def _digits():
-    with mpmath.workdps(60):
-        yield
+pytestmark = pytest.mark.usefixtures("sixty_digits")
 
 
 DELTAS = [0.3, 0.1, 1e-5, 1e-15, 1e-30, 1e-300]

@@ -13,11 +13,15 @@ import numpy as np
 import pytest
 
 from accountant._core import answers as core
-from support.oracle.generate_shift_compositions import draw, epsilon_for
 from support.oracle.moments import enclosing_decimals
-from support.oracle.shift_compositions import Saddle, line
-from support.oracle.stored import too_long
-from support.oracle_checks import DIRECTION, largest_double_below, smallest_double_above, stored
+from support.oracle.shift_compositions import Saddle, draw, epsilon_for, line, too_long
+from support.oracle_checks import (
+    DIRECTION,
+    disjoint,
+    largest_double_below,
+    smallest_double_above,
+    stored,
+)
 
 STORED = stored("shift_compositions.jsonl")
 NONE = np.empty(0)
@@ -41,16 +45,11 @@ def asked(row, question, at, only_mixtures=False):
     return question(*columns, at, DIRECTION[row["direction"]], tuple(several))
 
 
-def outside(bracket, row):
-    lower, upper = map(Decimal, bracket)
-    return not (lower <= Decimal(row["upper"]) and upper >= Decimal(row["lower"]))
-
-
 def test_stored_profiles_are_enclosed():
     wrong, wide = [], []
     for row in STORED:
         found = asked(row, core.heterogeneous_delta_bounds, row["epsilon"])
-        if outside(found, row):
+        if disjoint(found, row):
             wrong.append(row["id"])
         if not (found[1] - found[0] <= 1e-6 * found[1]):
             wide.append((row["id"], row["family"]))
@@ -64,7 +63,7 @@ def test_stored_profiles_are_enclosed_by_mixtures_of_one_shift():
     found = [
         (asked(row, core.heterogeneous_delta_bounds, row["epsilon"], True), row) for row in rows
     ]
-    assert not [row["id"] for bracket, row in found if outside(bracket, row)]
+    assert not [row["id"] for bracket, row in found if disjoint(bracket, row)]
 
 
 @pytest.mark.long
@@ -197,5 +196,5 @@ def test_random_compositions():
             signal.alarm(0)
         row = {"parts": parts, "direction": direction, "lower": lower, "upper": upper}
         judged += 1
-        assert not outside(asked(row, core.heterogeneous_delta_bounds, epsilon), row), number
+        assert not disjoint(asked(row, core.heterogeneous_delta_bounds, epsilon), row), number
     assert judged >= 0.7 * tried

@@ -11,7 +11,7 @@ from mpmath import mpf
 
 import accountant as ac
 from accountant._core import answers as core
-from support.oracle import crosscheck, psg, shift_compositions
+from support.oracle import losses, psg, shift_compositions
 
 # q, sigma, steps, δ: few steps of large losses, losses of moderate size, large shifts.
 ONE_SHIFT = [
@@ -78,7 +78,7 @@ def two_steps(q, sigma, epsilon):
     def inner(x):
         lost = 1 - q + q * mpmath.exp((x - mpf(1) / 2) / s**2)
         density = (1 - q) * mpmath.npdf(x, 0, s) + q * mpmath.npdf(x, 1, s)
-        return density * crosscheck.single(q, s, eps - mpmath.log(lost), "remove")
+        return density * losses.sampled_step(q, s, eps - mpmath.log(lost), True)
 
     far = eps - mpmath.log(1 - q)
     edge = s * s * mpmath.log((mpmath.expm1(far) + q) / q) + mpf(1) / 2

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from mpmath import mp, mpf
+from mpmath import mpf
 
 import accountant as ac
 from accountant.analyses.solvers import Renyi
@@ -17,12 +17,7 @@ from accountant.composition.problems import directions
 from accountant.derived.joint import JointRelease
 from support.oracle.finite_laws import EPSILONS, geometric, hockey, mix, product
 
-
-@pytest.fixture(autouse=True)
-def forty_digits():
-    """Give the oracles more digits than what they judge, so that they need no tolerance."""
-    with mp.workdps(40):
-        yield
+pytestmark = pytest.mark.usefixtures("sixty_digits")
 
 
 # Noise on integers in several coordinates.

@@ -16,11 +16,7 @@ BASE = ac.Gaussian(2.0)
 REPLACE = ac.NeighbouringRelation.REPLACE_ONE
 
 
-@pytest.fixture(autouse=True)
-def forty_digits():
-    """Give the oracles more digits than what they judge, whatever was imported before."""
-    with mp.workdps(40):
-        yield
+pytestmark = pytest.mark.usefixtures("sixty_digits")
 
 
 def profile(p, q, epsilon):

@@ -1,11 +1,11 @@
 """Random allocation of any mechanism: exact multinomial sums, and Gaussian noise, as the oracle."""
 
 import math
+from collections import defaultdict
 from fractions import Fraction
 from itertools import product
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from flint import arb, ctx
 
@@ -22,17 +22,13 @@ Q = tuple(x / 64 for x in (34, 22, 8))
 
 def mean_ratio(steps, p=P, q=Q):
     """Return the values of the mean ratio and their exact probabilities without the record."""
-    ratios = [Fraction(a) / Fraction(b) for a, b in zip(p, q, strict=True)]
-    weights = [Fraction(b) for b in q]
-    found = {}
-    for i, j in product(range(steps + 1), repeat=2):
-        k = steps - i - j
-        if k >= 0:
-            ways = math.comb(steps, i) * math.comb(steps - i, j)
-            value = (i * ratios[0] + j * ratios[1] + k * ratios[2]) / steps
-            mass = ways * weights[0] ** i * weights[1] ** j * weights[2] ** k
-            found[value] = found.get(value, 0) + mass
-    return found
+    law = {Fraction(0): Fraction(1)}
+    for _ in range(steps):
+        following = defaultdict(Fraction)
+        for (value, mass), (a, b) in product(law.items(), zip(p, q, strict=True)):
+            following[value + Fraction(a) / Fraction(b) / steps] += mass * Fraction(b)
+        law = following
+    return law
 
 
 def exact_delta(law, epsilon, add):
@@ -62,36 +58,41 @@ def test_brackets_contain_exact_sums(steps):
 
 def profile_of_runs(p, q, steps, epochs, epsilon):
     """Return the exact δ of the composition of allocations, at the double e^ε, as a fraction."""
-    one = mean_ratio(steps, p, q)
-    law = {Fraction(1): Fraction(1)}
+    one, law = mean_ratio(steps, p, q), {Fraction(1): Fraction(1)}
     for _ in range(epochs):
-        following = {}
+        following = defaultdict(Fraction)
         for (a, m), (b, w) in product(law.items(), one.items()):
-            following[a * b] = following.get(a * b, 0) + m * w
+            following[a * b] += m * w
         law = following
     return max(exact_delta(law, epsilon, add) for add in (False, True))
 
 
 RARE = (0.00075, 0.99727, 0.00198), (0.29505, 0.69129, 0.01366)
+CHANCE = 1 / (1 + Fraction(math.exp(1.0)))
+RESPONSE = (1 - CHANCE, CHANCE), (CHANCE, 1 - CHANCE)
 
 
 @pytest.mark.parametrize(
-    ("masses", "steps", "epochs", "epsilon"),
-    [(RARE, 2, 2, 0.29), (RARE, 2, 1, 0.29), (RARE, 9, 1, 1.5), ((P, Q), 2, 2, 0.3)],
+    ("mechanism", "masses", "steps", "epochs", "epsilon"),
+    [
+        (ac.DominatingPMFs(*RARE), RARE, 2, 2, 0.29),
+        (ac.DominatingPMFs(*RARE), RARE, 2, 1, 0.29),
+        (ac.DominatingPMFs(*RARE), RARE, 9, 1, 1.5),
+        (ac.DominatingPMFs(P, Q), (P, Q), 2, 2, 0.3),
+        *((ac.RandomizedResponse(1.0), RESPONSE, 2, 2, epsilon) for epsilon in (0.1, 0.29, 0.9)),
+        pytest.param(ac.DominatingPMFs(P, Q), (P, Q), 20, 2, 0.6, marks=pytest.mark.long),
+    ],
 )
-def test_few_losses_are_counted(masses, steps, epochs, epsilon):
+def test_few_losses_are_counted(mechanism, masses, steps, epochs, epsilon):
     """Tables of puts and calls had .5148 for the .2332 of the first."""
-    p, q = (tuple(map(Fraction, each)) for each in masses)
     # The mechanism divides masses by their sum.
-    p, q = (tuple(x / sum(each) for x in each) for each in (p, q))
-    truth = profile_of_runs((p[0], p[1], p[2]), (q[0], q[1], q[2]), steps, epochs, epsilon)
-    found = (epochs * AllocatedMechanism(ac.DominatingPMFs(*masses), steps=steps)).delta_bounds(
-        epsilon
-    )
+    p, q = ([Fraction(x) / sum(map(Fraction, each)) for x in each] for each in masses)
+    truth = profile_of_runs(p, q, steps, epochs, epsilon)
+    found = (epochs * AllocatedMechanism(mechanism, steps=steps)).delta_bounds(epsilon)
     # exp(ε) of the oracle is a double, and so are the mechanism's quotients of masses.
     assert found.lower <= truth * (1 + Fraction(1, 10**14))
     assert truth * (1 - Fraction(1, 10**14)) <= found.upper
-    assert found.upper - found.lower <= 1e-3 * found.upper
+    assert found.upper - found.lower <= (1e-3 if steps < 20 else 0.01) * found.upper
 
 
 def binomial_delta(epsilon, steps, strike):
@@ -125,23 +126,6 @@ def test_randomised_response_costs_no_more_than_one_run(epsilon, steps, delta):
     assert found.upper - found.lower <= 1e-3 * found.upper
     assert found.upper == epsilon or binomial_delta(epsilon, steps, found.upper) <= delta
     assert binomial_delta(epsilon, steps, found.lower) >= delta
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 0.29, 0.9])
-def test_two_epochs_of_two_runs_have_a_lower_end(epsilon):
-    chance = 1 / (1 + Fraction(math.exp(1.0)))
-    p, q = (1 - chance, chance), (chance, 1 - chance)
-    one = {}
-    for i, j in product(range(2), repeat=2):
-        mean = (p[i] / q[i] + p[j] / q[j]) / 2
-        one[mean] = one.get(mean, 0) + q[i] * q[j]
-    law = {}
-    for (a, m), (b, w) in product(one.items(), one.items()):
-        law[a * b] = law.get(a * b, 0) + m * w
-    truth = max(exact_delta(law, epsilon, add) for add in (False, True))
-    found = (2 * AllocatedMechanism(ac.RandomizedResponse(1.0), steps=2)).delta_bounds(epsilon)
-    assert found.lower <= truth * (1 + Fraction(1, 10**14))
-    assert truth * (1 - Fraction(1, 10**14)) <= found.upper <= found.lower * (1 + 1e-3)
 
 
 def test_losses_that_nearly_vanish_keep_their_digits():
@@ -178,25 +162,6 @@ def test_gaussian_noise_has_the_values_of_its_own_transform(epsilon, remove, add
 def test_brackets_are_narrow(mechanism, wide):
     found = AllocatedMechanism(mechanism, steps=1000).epsilon_bounds(1e-6)
     assert 0.0 < found.lower < found.upper < found.lower * (1 + wide)
-
-
-@pytest.mark.long
-def test_several_epochs_contain_exact_products():
-    steps, epsilon = 20, 0.6
-    law = mean_ratio(steps)
-    loss = np.log([float(s) for s in law])
-    without = np.array([float(m) for m in law.values()])
-    record = without * np.exp(loss)
-    both = np.add.outer(loss, loss)
-    removal = np.outer(record, record)[both > epsilon]
-    removal = float(np.sum(removal * -np.expm1(epsilon - both[both > epsilon])))
-    addition = np.outer(without, without)[both < -epsilon]
-    addition = float(np.sum(addition * -np.expm1(epsilon + both[both < -epsilon])))
-    truth = max(removal, addition)
-    twice = 2 * AllocatedMechanism(ac.DominatingPMFs(P, Q), steps=steps)
-    found = twice.delta_bounds(epsilon)
-    assert found.lower <= truth * (1 + 1e-9)
-    assert truth * (1 - 1e-9) <= found.upper <= truth * 1.01
 
 
 @pytest.mark.long

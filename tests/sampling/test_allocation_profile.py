@@ -10,11 +10,7 @@ from flint import arb, ctx
 
 import accountant as ac
 from accountant import sampling
-from accountant.sampling import (
-    allocation_line,
-    allocation_plan,
-    allocation_profile,
-)
+from accountant.sampling import allocation_line, allocation_plan, allocation_profile
 from accountant.sampling.allocation_profile import AllocationProfile
 from support.oracle.allocation import allocation_delta, put_of_few
 from support.oracle.samplers import allocation_profile as quadrature

@@ -84,99 +84,47 @@ def pauses():
 # What the others contribute, the record, and what is in its place.
 BLANK, OPPOSITE, TURNED = (0.0, 1.0, 0.0), (-1.0, 1.0, -1.0), (0.0, 1.0, -1.0)
 REPLACE = Relation.REPLACE_ONE
-CASES = {
-    "poisson": (
-        sampling.PoissonSampler(dataset_size=N, sampling_probability=Q, steps=2),
-        twice(coins()),
-        BLANK,
-    ),
+SIZED = {"batch_size": 2, "steps": 2}
+EPOCH = {"batch_size": 2, "epochs": 1}
+COINS = {"sampling_probability": Q, "steps": 2}
+SUBSETS = twice(equally([counted(c) for c in itertools.combinations(range(N), 2)]))
+DRAWS = twice(equally([counted(c) for c in itertools.product(range(N), repeat=2)]))
+IN_ORDER = {(counted((0, 1)), counted((2,))): 1.0}
+WHOLE = {(counted((0, 1, 2)), counted((0, 1, 2))): 1.0}
+ONE_BAND = matrix.banded_square_root(2, bands=1)
+ROWS = {
+    "poisson": ("PoissonSampler", COINS, twice(coins()), BLANK),
     "truncated": (
-        sampling.TruncatedPoissonSampler(dataset_size=N, sampling_probability=Q, cap=1, steps=2),
-        twice(coins(1)),
-        (*OPPOSITE[:2], 0.0),
+        "TruncatedPoissonSampler", COINS | {"cap": 1}, twice(coins(1)), (*OPPOSITE[:2], 0.0)
     ),
-    "allocation": (
-        sampling.RandomAllocation(dataset_size=N, steps_per_epoch=2, epochs=1),
-        picks(),
-        BLANK,
-    ),
-    "fixed size": (
-        sampling.FixedSizeSampler(dataset_size=N, batch_size=2, steps=2),
-        twice(equally([counted(c) for c in itertools.combinations(range(N), 2)])),
-        OPPOSITE,
-    ),
-    "with replacement": (
-        sampling.WithReplacementSampler(dataset_size=N, batch_size=2, steps=2),
-        twice(equally([counted(c) for c in itertools.product(range(N), repeat=2)])),
-        OPPOSITE,
-    ),
-    "with replacement, replace-one": (
-        sampling.WithReplacementSampler(dataset_size=N, batch_size=2, steps=2, relation=REPLACE),
-        twice(equally([counted(c) for c in itertools.product(range(N), repeat=2)])),
-        OPPOSITE,
-    ),
-    "shuffled": (
-        sampling.ShuffledBatches(dataset_size=N, batch_size=2, epochs=1),
-        orders(2),
-        (*OPPOSITE[:2], 0.0),
-    ),
-    "shuffled, replace-one": (
-        sampling.ShuffledBatches(dataset_size=N, batch_size=2, epochs=1, relation=REPLACE),
-        orders(2),
-        OPPOSITE,
-    ),
-    "cyclic": (
-        sampling.CyclicBatches(dataset_size=N, batch_size=2, epochs=1),
-        {(counted((0, 1)), counted((2,))): 1.0},
-        BLANK,
-    ),
-    "full batch": (
-        sampling.FullBatch(dataset_size=N, steps=2),
-        {(counted((0, 1, 2)), counted((0, 1, 2))): 1.0},
-        BLANK,
-    ),
-    "poisson, replace-one": (
-        sampling.PoissonSampler(dataset_size=N, sampling_probability=Q, steps=2, relation=REPLACE),
-        twice(coins()),
-        TURNED,
-    ),
+    "allocation": ("RandomAllocation", {"steps_per_epoch": 2, "epochs": 1}, picks(), BLANK),
+    "fixed size": ("FixedSizeSampler", SIZED, SUBSETS, OPPOSITE),
+    "with replacement": ("WithReplacementSampler", SIZED, DRAWS, OPPOSITE),
+    "with replacement, replace-one": ("WithReplacementSampler", SIZED, DRAWS, OPPOSITE),
+    "shuffled": ("ShuffledBatches", EPOCH, orders(2), (*OPPOSITE[:2], 0.0)),
+    "shuffled, replace-one": ("ShuffledBatches", EPOCH, orders(2), OPPOSITE),
+    "cyclic": ("CyclicBatches", EPOCH, IN_ORDER, BLANK),
+    "full batch": ("FullBatch", {"steps": 2}, WHOLE, BLANK),
+    "poisson, replace-one": ("PoissonSampler", COINS, twice(coins()), TURNED),
     "truncated, replace-one": (
-        sampling.TruncatedPoissonSampler(
-            dataset_size=N, sampling_probability=Q, cap=2, steps=2, relation=REPLACE
-        ),
-        twice(coins(2)),
-        TURNED,
+        "TruncatedPoissonSampler", COINS | {"cap": 2}, twice(coins(2)), TURNED
     ),
-    "cyclic, replace-one": (
-        sampling.CyclicBatches(dataset_size=N, batch_size=2, epochs=1, relation=REPLACE),
-        {(counted((0, 1)), counted((2,))): 1.0},
-        TURNED,
-    ),
-    "full batch, replace-one": (
-        sampling.FullBatch(dataset_size=N, steps=2, relation=REPLACE),
-        {(counted((0, 1, 2)), counted((0, 1, 2))): 1.0},
-        TURNED,
-    ),
-    "cyclic poisson": (
-        sampling.CyclicPoisson(dataset_size=N, sampling_probability=Q, bands=1, steps=2),
-        twice(coins()),
-        BLANK,
-    ),
-    "balls in bins": (
-        sampling.BallsInBins(
-            dataset_size=N, bins=2, strategy=matrix.banded_square_root(2, bands=1)
-        ),
-        picks(),
-        BLANK,
-    ),
-    "separated": (
-        sampling.SeparatedPoisson(
-            dataset_size=N, sampling_probability=Q, min_separation=2, steps=2, bands=1
-        ),
-        pauses(),
-        BLANK,
-    ),
-}
+    "cyclic, replace-one": ("CyclicBatches", EPOCH, IN_ORDER, TURNED),
+    "full batch, replace-one": ("FullBatch", {"steps": 2}, WHOLE, TURNED),
+    "cyclic poisson": ("CyclicPoisson", COINS | {"bands": 1}, twice(coins()), BLANK),
+    "balls in bins": ("BallsInBins", {"bins": 2, "strategy": ONE_BAND}, picks(), BLANK),
+    "separated": ("SeparatedPoisson", COINS | {"min_separation": 2, "bands": 1}, pauses(), BLANK),
+}  # fmt: skip
+
+
+def made(name):
+    """Return a sampler, the law of its two steps, and the data."""
+    kind, given, law, data = ROWS[name]
+    relation = {"relation": REPLACE} if name.endswith("replace-one") else {}
+    return getattr(sampling, kind)(dataset_size=N, **given, **relation), law, data
+
+
+CASES = {name: made(name) for name in ROWS}
 # Where data that adapt to the outputs reach more than the fixed data of this page.
 ADAPTIVE = {"fixed size", "with replacement, replace-one"}
 

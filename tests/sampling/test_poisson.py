@@ -27,16 +27,20 @@ def around(low, high):
     return [low + share * span for share in shares]
 
 
+def both_agree(mechanism, q, law, edges):
+    remove, add = PoissonSampled(mechanism, q).pairs()
+    agrees(remove, oracle.sampled(law, q, add=False), edges)
+    agrees(add, oracle.sampled(law, q, add=True), sorted(-t for t in edges))
+    return remove, add
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("q", [1e-6, 0.01, 0.5, 0.99])
 @pytest.mark.parametrize("sigma", [0.6, 3.0])
 def test_gaussian_masses(q, sigma):
     law = oracle.mixture(sigma, [(1, 1)])
-    remove, add = PoissonSampled(ac.Gaussian(sigma), q).pairs()
     low, high = math.log1p(-q), math.log1p(q * math.expm1(min(8.0 / sigma, 30.0)))
-    edges = [low - 1e-3, *around(low, high)]
-    agrees(remove, oracle.sampled(law, q, add=False), edges)
-    agrees(add, oracle.sampled(law, q, add=True), sorted(-t for t in edges))
+    remove, add = both_agree(ac.Gaussian(sigma), q, law, [low - 1e-3, *around(low, high)])
     assert remove.gaussian_part == GaussianPart(q, sigma, add=False)
     assert add.gaussian_part == GaussianPart(q, sigma, add=True)
 
@@ -46,21 +50,17 @@ def test_gaussian_masses(q, sigma):
 @pytest.mark.parametrize("scale", [0.2, 2.0])
 def test_laplace_masses(q, scale):
     law = oracle.laplace(scale, 1.0)
-    remove, add = PoissonSampled(ac.Laplace(scale), q).pairs()
     low, high = (math.log1p(q * math.expm1(sign / scale)) for sign in (-1.0, 1.0))
     edges = [low - 1e-3 * (high - low), *around(low, high), high + 0.1]
-    agrees(remove, oracle.sampled(law, q, add=False), edges)
-    agrees(add, oracle.sampled(law, q, add=True), sorted(-t for t in edges))
+    both_agree(ac.Laplace(scale), q, law, edges)
 
 
 @pytest.mark.parametrize("q", [1e-4, 0.3])
 def test_discrete_masses(q):
     law = oracle.atoms(discrete_gaussian(1.5, 1))
-    remove, add = PoissonSampled(ac.DiscreteGaussian(1.5), q).pairs()
     spacing = 1 / 1.5**2
     edges = [math.log1p(q * math.expm1(k * spacing)) for k in (-6, -2, -1, 0, 1, 2, 5)]
-    agrees(remove, oracle.sampled(law, q, add=False), edges)
-    agrees(add, oracle.sampled(law, q, add=True), sorted(-t for t in edges))
+    both_agree(ac.DiscreteGaussian(1.5), q, law, edges)
 
 
 def test_mass_at_infinity_moves():

@@ -12,6 +12,7 @@ import accountant as ac
 from accountant.sampling import AllocatedMechanism
 from accountant.sampling.ratio_jumps import MOST_JUMPS, Jump, JumpSums, is_cramped, parts_of
 from accountant.sampling.ratio_sums import RatioSums, ratio_lattice
+from sampling.test_allocated_mechanism import mean_ratio
 
 
 def dyadic(masses):
@@ -23,21 +24,8 @@ def pair_of(p, q):
     return ac.DominatingPMFs(tuple(map(float, p)), tuple(map(float, q))).pairs()[0]
 
 
-def exact_sum(p, q, steps):
-    """Return the sum of ratios and its probabilities without the record."""
-    law = {Fraction(0): Fraction(1)}
-    for _ in range(steps):
-        following = {}
-        for value, mass in law.items():
-            for a, b in zip(p, q, strict=True):
-                key = value + a / b
-                following[key] = following.get(key, 0) + mass * b
-        law = following
-    return law
-
-
-def call(law, strike, steps):
-    return sum(m * max(x / steps - strike, 0) for x, m in law.items())
+def call(law, strike):
+    return sum(m * max(x - strike, 0) for x, m in law.items())
 
 
 # Two common outcomes, and one or two that are rare and far away.
@@ -65,9 +53,9 @@ def best_of(p, q, steps, strikes):
 
 def wrong(p, q, steps, strikes, lows, highs):
     """Yield where a bracket excludes the exact value."""
-    law = exact_sum(p, q, steps)
+    law = mean_ratio(steps, p, q)
     for i, strike in enumerate(strikes.tolist()):
-        truth = call(law, Fraction(strike), steps)
+        truth = call(law, Fraction(strike))
         if any(Fraction(float(low[i])) > truth for low in lows):
             yield "below", strike
         if any(high[i] < math.inf and Fraction(float(high[i])) < truth for high in highs):
@@ -82,8 +70,8 @@ def test_calls_contain_exact_products(masses, steps):
     strikes = np.array([1.0, 1.05, 1.2, 1.5, 2.0, 30.0, 700.0, 5000.0])
     lows, highs = best_of(p, q, steps, strikes)
     assert not list(wrong(p, q, steps, strikes, lows, highs))
-    law = exact_sum(p, q, steps)
-    truth = np.array([call(law, Fraction(x), steps) for x in strikes[:5].tolist()], float)
+    law = mean_ratio(steps, p, q)
+    truth = np.array([call(law, Fraction(x)) for x in strikes[:5].tolist()], float)
     # From above they are narrow; of so few runs a lattice knows less from below.
     assert np.all(np.min(highs, axis=0)[:5] <= 1.01 * truth)
     assert np.all(np.max(lows, axis=0)[:5] >= 0.9 * truth)

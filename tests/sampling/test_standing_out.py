@@ -5,29 +5,17 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from flint import arb, ctx
 
 from accountant.sampling.lattice_envelope import law_below, rare_loss
+from support.oracle.monotone_ratio import shifted
 
 
 def exact(weights, shift, epsilon):
-    """Return H(ε) of Σ w_k N(ks, 1) against N(0, 1) in 40 digits."""
-    with mpmath.workdps(40):
-        s, strike = mpmath.mpf(shift), mpmath.exp(mpmath.mpf(epsilon))
-
-        def ratio(x):
-            return sum(
-                mpmath.mpf(w) * mpmath.exp(k * s * x - (k * s) ** 2 / 2)
-                for k, w in enumerate(weights)
-            )
-
-        if strike <= weights[0]:
-            return mpmath.fsum(weights) - strike
-        low, high = mpmath.mpf(-60), mpmath.mpf(60)
-        for _ in range(140):
-            middle = (low + high) / 2
-            low, high = (low, middle) if ratio(middle) > strike else (middle, high)
-        tail = sum(mpmath.mpf(w) * mpmath.ncdf(k * s - low) for k, w in enumerate(weights))
-        return tail - strike * mpmath.ncdf(-low)
+    """Return H(ε) of Σ w_k N(ks, 1) against N(0, 1)."""
+    with ctx.workprec(160):
+        shifts = [k * arb(shift) for k in range(len(weights))]
+        return shifted(arb(1), shifts, map(arb, weights))[0](epsilon)
 
 
 @pytest.mark.long(keep=2)

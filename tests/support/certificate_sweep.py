@@ -8,7 +8,6 @@ document: what is known of a document holds as long as the checker stays, whoeve
 import copy
 import hashlib
 import json
-import math
 import random
 import sys
 import time
@@ -20,6 +19,7 @@ import accountant as ac
 from accountant._core import answers as core
 from dp_verifier import Refused, check
 from support import floating_point_modes as modes
+from support.draws import between
 
 VALUES = (None, True, "1", "", [], {}, [1.0], 0, -1, 0.0, 1e-300, 1e300, 10**30, float("nan"))
 VALUES += (float("inf"), float("-inf"), 1, 2, 0.5, 1e-9, 1e9)
@@ -28,16 +28,14 @@ VALUES += (float("inf"), float("-inf"), 1, 2, 0.5, 1e-9, 1e9)
 def random_run(rng):
     """A problem of the sweep's domain: parameters over all their magnitudes."""
 
-    def between(low, high):
-        return math.exp(rng.uniform(math.log(low), math.log(high)))
-
     kinds = rng.choice((1, 1, 1, 2, 3))
     run = None
     for _ in range(kinds):
-        q, sigma, steps = between(1e-9, 1.0), between(0.2, 100.0), round(between(1, 1e12))
+        q, sigma = between(rng, 1e-9, 1.0), between(rng, 0.2, 100.0)
+        steps = round(between(rng, 1, 1e12))
         part = steps * ac.PoissonSampled(ac.Gaussian(sigma), q)
         run = part if run is None else run + part
-    return run, between(1e-30, 0.9)
+    return run, between(rng, 1e-30, 0.9)
 
 
 def places(value, path=()):

@@ -1,39 +1,20 @@
-"""Writes conformance/truths.json: enclosures of ε that an independent oracle has shown.
+"""What shows the truths of conformance/truths.json, and what is often accounted too low.
 
-    PYTHONPATH=.:tests python -m support.conformance_truths [SECONDS]
-
-A candidate bracket is this package's answer, widened until the oracle shows both ends: δ(ε) of the
-larger direction is above δ at the lower end and at most δ at the upper end, in ball arithmetic. The
-candidate decides how narrow an enclosure is, never whether it is true. What the oracle does not
-show within SECONDS of processor time is left out, and said.
+The file states each question: tests/cross_cutting/test_conformance.py shows both of its ends anew,
+δ(ε) of the larger direction above δ at the lower end and at most δ at the upper one, in ball
+arithmetic.
 """
 
-import contextlib
-import json
 import math
-import multiprocessing
-import random
-import signal
-import sys
 from pathlib import Path
 
 from flint import arb
 
-from support.oracle import composed, compositions, psg
+from support.oracle import composed, compositions, monotone_ratio, psg
 
 ROOT = Path(__file__).parents[2]
 TRUTHS = ROOT / "conformance" / "truths.json"
-DIGITS = (10, 9, 8, 7, 6, 5, 4, 3)
-ORACLES = {
-    "contours": "two complex contour integrals in ball arithmetic with other steps and precision,"
-    " equal to 25 digits (tests/support/oracle/psg.py)",
-    "closed form": "a closed form in ball arithmetic (tests/support/oracle/psg.py, composed.py)",
-    "outcomes": "the sum over all outcomes in ball arithmetic (tests/support/oracle/composed.py,"
-    " compositions.py)",
-    "event": "the probabilities of one event under both data sets, in ball arithmetic: a lower"
-    " bound (tests/support/conformance_truths.py)",
-    "one pair": "contours for one pair of data sets: a lower bound (tests/support/oracle/psg.py)",
-}
+SIDES = "remove", "add"
 
 
 def part(kind, count=1, **parameters):
@@ -44,46 +25,6 @@ def part(kind, count=1, **parameters):
 def gaussian_run(q, sigma, steps):
     """Return Gaussian noise on Poisson samples, or on all records."""
     return part("gaussian", steps, sigma=sigma, **({"q": q} if q < 1.0 else {}))
-
-
-def runs():
-    """Yield group, parts and δ of DP-SGD: the problems of benchmarks/, and random ones."""
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    from comparison.problems import PROBLEMS
-
-    for each in PROBLEMS:
-        yield each.family, [gaussian_run(each.q, each.sigma, each.steps)], each.delta
-    rng = random.Random(43)
-    for _ in range(16):
-        q, sigma = 10 ** rng.uniform(-4, -0.5), 10 ** rng.uniform(-0.3, 1)
-        steps, delta = int(10 ** rng.uniform(1, 5)), 10 ** rng.uniform(-10, -4)
-        yield "random", [gaussian_run(q, sigma, steps)], delta
-
-
-def releases():
-    """Yield group, parts and δ of other mechanisms, and of mixes."""
-    for scale, count in ((1.0, 1), (3.0, 5), (3.0, 20), (10.0, 12)):
-        for delta in (1e-3, 1e-6):
-            yield "laplace", [part("laplace", count, scale=scale)], delta
-    for scale, q in ((1.0, 0.01), (0.5, 0.1), (2.0, 0.5)):
-        yield "sampled", [part("laplace", 1, scale=scale, q=q)], 1e-4
-    for epsilon, count in ((0.2, 50), (0.5, 10), (1.0, 100), (0.01, 1000)):
-        for delta in (1e-3, 1e-6):
-            yield "response", [part("randomized response", count, epsilon=epsilon, k=2)], delta
-    for k, count in ((4, 10), (10, 5), (3, 20)):
-        yield "response", [part("randomized response", count, epsilon=0.5, k=k)], 1e-5
-    for scale, count in ((2.0, 20), (1.0, 10), (5.0, 40)):
-        yield "discrete", [part("discrete laplace", count, scale=scale)], 1e-6
-    for sigma in (1.0, 3.0, 10.0):
-        yield "discrete", [part("discrete gaussian", 1, sigma=sigma)], 1e-6
-    for weights in ((0.9, 0.1), (0.5, 0.5), (0.99, 0.0, 0.01)):
-        shifts = list(range(len(weights)))
-        for sigma in (1.0, 4.0):
-            made = part("gaussian mixture", 1, sigma=sigma, shifts=shifts, weights=list(weights))
-            yield "sampled", [made], 1e-5
-    for q, sigma, steps in ((1.0, 20.0, 100), (1.0, 8.0, 10), (1.0, 3.0, 1)):
-        mixed = [gaussian_run(q, sigma, steps), part("randomized response", 3, epsilon=0.3, k=2)]
-        yield "mixes", mixed, 1e-5
 
 
 def shuffled_loaders():
@@ -168,12 +109,8 @@ def profile(parts, epsilon):
         value = composed.randomized_response(one["epsilon"], one["count"], epsilon)
         return "outcomes", {"both": value}
     if kinds == ["gaussian mixture"]:
-        return "closed form", {
-            side: compositions.shifted_gaussian(one["sigma"], one["shifts"], one["weights"], side)(
-                arb(epsilon)
-            )
-            for side in (False, True)
-        }
+        given = (map(arb, one[name]) for name in ("shifts", "weights"))
+        return "closed form", both(monotone_ratio.shifted(arb(one["sigma"]), *given), epsilon)
     if kinds == ["discrete gaussian"]:
         law = compositions.discrete_gaussian(one["sigma"], 1, math.ceil(40 * one["sigma"]))
     elif kinds == ["discrete laplace"]:
@@ -185,14 +122,17 @@ def profile(parts, epsilon):
     }
 
 
+def both(profiles, epsilon):
+    """Return what two profiles are at ε, by their direction."""
+    return {side: each(arb(epsilon)) for side, each in zip(SIDES, profiles, strict=True)}
+
+
 def run_profile(one, epsilon):
     """δ(ε) of a run; below 0 by δ(-ε) of the other direction: H(ε) = 1 - e^ε + e^ε·H'(-ε)."""
     q, sigma, steps = one.get("q", 1.0), one["sigma"], one["count"]
     found = {}
     if steps == 1 and q < 1.0:
-        for side in ("remove", "add"):
-            found[side] = compositions.sampled_gaussian(sigma, q, side == "add")(arb(epsilon))
-        return "closed form", found
+        return "closed form", both(monotone_ratio.sampled(sigma, q), epsilon)
     for side, other in (("remove", "add"), ("add", "remove")):
         # One step's loss under addition is at most -log(1 - q).
         if side == "add" and q < 1.0 and epsilon > -steps * math.log1p(-q) * (1.0 + 1e-9):
@@ -221,79 +161,3 @@ def laplace(one, epsilon):
 def answers(one):
     """Return the outcomes of one randomised answer."""
     return compositions.response(one["epsilon"], one["k"])
-
-
-def enclosed(parts, delta):
-    """Return the oracle's name, the shown ends of ε, and how many digits they share."""
-    guess = float(mechanism(parts).epsilon_bounds(delta).upper)
-    bound = arb(delta)
-    for digits in DIGITS:
-        low, high = (guess * (1.0 + side * 10.0**-digits) for side in (-1, 1))
-        try:
-            name, above = profile(parts, low)
-            _, under = profile(parts, high)
-        except psg.NotConverged:
-            continue
-        if any(v > bound for v in above.values()) and all(v < bound for v in under.values()):
-            return name, [low, high], digits
-    raise ArithmeticError(f"not shown near {guess}")
-
-
-@contextlib.contextmanager
-def limited(seconds):
-    """End what takes more processor time."""
-
-    def end(*_):
-        raise TimeoutError
-
-    signal.signal(signal.SIGPROF, end)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-
-
-def case_of(question):
-    """Return a case with what the oracle showed, or why it showed nothing."""
-    seconds, group, parts, delta = question
-    try:
-        with limited(seconds):
-            oracle, ends, digits = enclosed(parts, delta)
-    except Exception as error:  # the contours of extreme questions find no window, say
-        return {"group": group, "parts": parts, "delta": delta, "left out": repr(error)}
-    return {
-        "group": group, "parts": parts, "delta": delta, "relation": "add-or-remove",
-        "epsilon": ends, "oracle": oracle, "digits": digits,
-    }  # fmt: skip
-
-
-def main(seconds=60.0):
-    """Ask the oracle all questions, and write what it showed."""
-    questions = [(float(seconds), *each) for each in (*runs(), *releases())]
-    with multiprocessing.Pool() as pool:
-        write(pool.imap(case_of, questions))
-
-
-def write(answered):
-    """Write the file, and print what was left out."""
-    cases = []
-    for case in answered:
-        if "left out" in case:
-            print(case, flush=True)
-        else:
-            cases.append(case)
-    for group, kind in COUNTEREXAMPLES.items():
-        for parts, delta, relation, oracle, low in kind():
-            cases.append(
-                {"group": group, "parts": parts, "delta": delta, "relation": relation,
-                 "epsilon": [low, None], "oracle": oracle, "digits": None}
-            )  # fmt: skip
-    head = {"format": "dp-accounting-truths", "version": 1, "oracles": ORACLES}
-    lines = ",\n  ".join(json.dumps({"id": k, **case}) for k, case in enumerate(cases))
-    TRUTHS.write_text(json.dumps(head, indent=1)[:-2] + f',\n "cases": [\n  {lines}\n ]\n}}\n')
-    print(len(cases), "cases")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -56,10 +56,7 @@ def wrong_deltas(core, rows: list[dict]) -> Iterator[dict]:
     """Rows whose bracket on delta misses the enclosure of the truth."""
     for row in rows:
         direction = DIRECTION[row["direction"]]
-        lower, upper = core.delta_bounds(*problem(row), row["epsilon"], direction)
-        if not (
-            Decimal(lower) <= Decimal(row["upper"]) and Decimal(upper) >= Decimal(row["lower"])
-        ):
+        if disjoint(core.delta_bounds(*problem(row), row["epsilon"], direction), row):
             yield row
 
 
@@ -86,10 +83,7 @@ def wrong_divergences(core, rows: list[dict]) -> Iterator[dict]:
     """Rows whose bracket on the Rényi divergence misses the enclosure of the truth."""
     for row in rows:
         direction = DIRECTION[row["direction"]]
-        lower, upper = core.renyi_bounds(row["q"], row["sigma"], row["alpha"], direction)
-        if not (
-            Decimal(lower) <= Decimal(row["upper"]) and Decimal(upper) >= Decimal(row["lower"])
-        ):
+        if disjoint(core.renyi_bounds(row["q"], row["sigma"], row["alpha"], direction), row):
             yield row
 
 

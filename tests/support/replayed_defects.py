@@ -4,30 +4,20 @@ import math
 
 import numpy as np
 
-from support.replayed_trainers import (
-    CLASSES,
-    CLIP,
-    FEATURES,
-    RATE,
-    RECORDS,
-    SIGMA,
-    AdaptiveClipping,
-    Q,
-    Sgd,
-)
+from support import replayed_trainers as own
 
 
-class DividesByTheBatch(Sgd):
+class DividesByTheBatch(own.Sgd):
     def batch_size(self, rows):
         return max(1, len(rows))
 
 
-class DividesByTheRecords(Sgd):
+class DividesByTheRecords(own.Sgd):
     def batch_size(self, rows):
-        return Q * len(self.x)
+        return own.Q * len(self.x)
 
 
-class RateOfSampling(Sgd):
+class RateOfSampling(own.Sgd):
     """The batch size is fixed, and the probability is it over the secret number of records."""
 
     def __call__(self, data, releases):
@@ -35,13 +25,13 @@ class RateOfSampling(Sgd):
         return super().__call__(data, releases)
 
 
-class StandardisesFeatures(Sgd):
+class StandardisesFeatures(own.Sgd):
     def prepared(self, x, y):
         x, y = super().prepared(x, y)
         return (x - x.mean(axis=0)) / x.std(axis=0), y
 
 
-class NormalisesTheBatch(Sgd):
+class NormalisesTheBatch(own.Sgd):
     """Batch normalisation: one record moves the features of all others."""
 
     def gradients(self, rows):
@@ -51,21 +41,21 @@ class NormalisesTheBatch(Sgd):
         return (x @ self.weights - self.y[rows])[:, None] * x
 
 
-class ScalesByTheLargest(Sgd):
+class ScalesByTheLargest(own.Sgd):
     """The norms are within the bound, and whose they are is divided by another record's."""
 
     def clipped(self, gradients):
         norms = np.linalg.norm(gradients, axis=1)
-        return gradients / norms.max(initial=1e-30) * CLIP
+        return gradients / norms.max(initial=1e-30) * own.CLIP
 
 
-class ClipsTheMean(Sgd):
+class ClipsTheMean(own.Sgd):
     def total(self, rows):
-        mean = self.gradients(rows).mean(axis=0) if len(rows) else np.zeros(FEATURES)
-        return mean * min(1.0, CLIP / max(np.linalg.norm(mean), 1e-30)) * len(rows)
+        mean = self.gradients(rows).mean(axis=0) if len(rows) else np.zeros(own.FEATURES)
+        return mean * min(1.0, own.CLIP / max(np.linalg.norm(mean), 1e-30)) * len(rows)
 
 
-class ClipsEachGroupToTheWhole(Sgd):
+class ClipsEachGroupToTheWhole(own.Sgd):
     def gradients(self, rows):
         return 20.0 * super().gradients(rows)
 
@@ -76,7 +66,7 @@ class ClipsEachGroupToTheWhole(Sgd):
         return np.hstack(parts)
 
 
-class ForgetsToClip(Sgd):
+class ForgetsToClip(own.Sgd):
     def gradients(self, rows):
         return 3.0 * super().gradients(rows)
 
@@ -84,7 +74,7 @@ class ForgetsToClip(Sgd):
         return gradients
 
 
-class SkipsEmptyBatches(Sgd):
+class SkipsEmptyBatches(own.Sgd):
     q = 0.02
     removed = None  # the records that the audit chooses: those that were alone in a batch
 
@@ -92,17 +82,17 @@ class SkipsEmptyBatches(Sgd):
         with self.releases.poisson(len(self.x), self.q) as rows:
             if len(rows) == 0:
                 return
-            self.moved(RATE * self.released(rows))
+            self.moved(own.RATE * self.released(rows))
         return
 
 
-class RestartsIfTheLossRose(Sgd):
+class RestartsIfTheLossRose(own.Sgd):
     def result(self):
         losses = np.mean((self.x @ self.weights - self.y) ** 2), np.mean(self.y**2)
         return self.weights * min(1.0, losses[1] / losses[0])
 
 
-class ReturnsTheLoss(Sgd):
+class ReturnsTheLoss(own.Sgd):
     def result(self):
         return {
             "weights": self.weights,
@@ -110,7 +100,7 @@ class ReturnsTheLoss(Sgd):
         }
 
 
-class KeepsTheBestIterate(Sgd):
+class KeepsTheBestIterate(own.Sgd):
     def setup(self):
         self.best = (math.inf, self.weights)
 
@@ -123,43 +113,45 @@ class KeepsTheBestIterate(Sgd):
         return {"loss": round(self.best[0]), "weights": self.best[1]}
 
 
-class RateByCurvature(Sgd):
+class RateByCurvature(own.Sgd):
     def rate(self, step, rows):
         return 1.0 / np.linalg.eigvalsh(self.x.T @ self.x)[-1]
 
 
-class StepsByRecords(Sgd):
+class StepsByRecords(own.Sgd):
     def steps(self):
         return math.ceil((len(self.x) + 1) / 10)
 
 
-class StartsAtTheMean(Sgd):
+class StartsAtTheMean(own.Sgd):
     def start(self):
         return self.x.mean(axis=0)
 
 
-class NoiseByTheGradients(Sgd):
+class NoiseByTheGradients(own.Sgd):
     def released(self, rows):
         total = self.total(rows)
-        scale = SIGMA * CLIP * (1.0 + math.tanh(np.linalg.norm(total)))
-        return self.releases.gaussian(total, sensitivity=CLIP, scale=scale)
+        scale = own.SIGMA * own.CLIP * (1.0 + math.tanh(np.linalg.norm(total)))
+        return self.releases.gaussian(total, sensitivity=own.CLIP, scale=scale)
 
 
-class SensitivityFromTheData(Sgd):
+class SensitivityFromTheData(own.Sgd):
     def released(self, rows):
         gradients = self.gradients(rows)
         bound = float(np.linalg.norm(gradients, axis=1).max(initial=1e-3))
-        return self.releases.gaussian(gradients.sum(axis=0), sensitivity=bound, scale=SIGMA * bound)
+        return self.releases.gaussian(
+            gradients.sum(axis=0), sensitivity=bound, scale=own.SIGMA * bound
+        )
 
 
-class QuantileWithoutNoise(AdaptiveClipping):
+class QuantileWithoutNoise(own.AdaptiveClipping):
     def released(self, rows):
         gradients = self.gradients(rows)
         self.norm = float(np.median(np.linalg.norm(gradients, axis=1))) if len(rows) else 1.0
         return super().released(rows)
 
 
-class DrawsForEachRecord(Sgd):
+class DrawsForEachRecord(own.Sgd):
     """Dropout masks come from the global generator, as many as there are records."""
 
     def gradients(self, rows):
@@ -167,14 +159,14 @@ class DrawsForEachRecord(Sgd):
         return super().gradients(rows)
 
 
-class AugmentsFromTheCommonStream(Sgd):
+class AugmentsFromTheCommonStream(own.Sgd):
     def gradients(self, rows):
-        shifts = self.releases.rng.standard_normal((len(rows), FEATURES))
+        shifts = self.releases.rng.standard_normal((len(rows), own.FEATURES))
         x = np.clip(self.x[rows] + 0.1 * shifts, -1.0, 1.0)
         return (x @ self.weights - self.y[rows])[:, None] * x
 
 
-class RegularisesByTheData(Sgd):
+class RegularisesByTheData(own.Sgd):
     def moved(self, direction):
         super().moved(direction + 1e-6 * self.x.sum(axis=0))
 
@@ -192,16 +184,18 @@ def bins_from_the_range(data, releases):
 
 
 def only_frequent_cells(data, releases):
-    counts = np.bincount(data[1], minlength=CLASSES)
+    counts = np.bincount(data[1], minlength=own.CLASSES)
     return {
         int(c): float(releases.laplace(counts[c], sensitivity=1.0, scale=1.0))
-        for c in range(CLASSES)
+        for c in range(own.CLASSES)
         if counts[c] > 0
     }
 
 
 def fails_without_a_class(data, releases):
-    noisy = releases.laplace(np.bincount(data[1], minlength=CLASSES), sensitivity=1.0, scale=1.0)
+    noisy = releases.laplace(
+        np.bincount(data[1], minlength=own.CLASSES), sensitivity=1.0, scale=1.0
+    )
     if not (data[1] == 2).any():
         raise ValueError("class 2 has no records")
     return noisy
@@ -210,8 +204,8 @@ def fails_without_a_class(data, releases):
 def ridge_with_a_true_gram(data, releases):
     x, y = data
     target = np.where(y == 1, 1.0, -1.0)
-    cross = releases.gaussian(x.T @ target, sensitivity=math.sqrt(FEATURES), scale=5.0)
-    return np.linalg.solve(x.T @ x + np.eye(FEATURES), cross)
+    cross = releases.gaussian(x.T @ target, sensitivity=math.sqrt(own.FEATURES), scale=5.0)
+    return np.linalg.solve(x.T @ x + np.eye(own.FEATURES), cross)
 
 
 def mean_over_the_true_count(data, releases):
@@ -219,7 +213,7 @@ def mean_over_the_true_count(data, releases):
 
 
 def sum_for_half_the_sensitivity(data, releases):
-    return releases.laplace(2.0 * data[0][:, 0].sum(), sensitivity=1.0, scale=1.0) / RECORDS
+    return releases.laplace(2.0 * data[0][:, 0].sum(), sensitivity=1.0, scale=1.0) / own.RECORDS
 
 
 def truth_if_close(data, releases):

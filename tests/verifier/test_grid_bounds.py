@@ -92,8 +92,7 @@ def test_no_knots_give_less_than_the_truth(seed):
     chosen = [random_part(rng) for _ in range(rng.choice((1, 2, 2, 3)))]
     while len(chosen) > 2 and sum(len(pairs) for _, pairs in chosen) > 60:
         chosen.pop()
-    before, ctx.prec = ctx.prec, 256
-    try:
+    with ctx.workprec(256):
         laws = [law_of(checked(read(json.dumps(part)), "part", "part")) for part, _ in chosen]
         for _ in range(6):
             spacing = checked(read(str(rng.choice((0.01, 0.1, 0.37, 3.0, 50.0)))), "0..100", "D")
@@ -106,20 +105,14 @@ def test_no_knots_give_less_than_the_truth(seed):
             truth = profile([pairs for _, pairs in chosen], exact(epsilon), remove)
             upper = MP.mpf(bound.upper().str(50, radius=False))
             assert upper >= truth * (1 - exact(1e-45)), (chosen[0][0], given, remove)
-    finally:
-        ctx.prec = before
 
 
 def test_a_share_next_to_a_whole_number_of_units_is_not_counted_as_the_next_one():
     # e^-D is just below 1000 units of 2^-10, too close for the ball around it to tell.
-    before, ctx.prec = ctx.prec, 192
-    try:
-        with mpmath.workdps(120):
-            spacing = Fraction(int(mpmath.log(mpmath.mpf(1024) / 1000) * 10**79) + 1, 10**79)
-            kept = 1024 * mpmath.exp(-mpmath.mpf(spacing.numerator) / spacing.denominator)
-            assert 0 < 1000 - kept < 1e-70
-            knots = Knots(SimpleNamespace(low=0, high=1, bits=10, spacing=spacing), True)
-            one = ([fmpz(0), fmpz(1024)], fmpz(0))
-            assert int(knots.product(one, one)[1]) >= 1024 - kept
-    finally:
-        ctx.prec = before
+    with ctx.workprec(192), mpmath.workdps(120):
+        spacing = Fraction(int(mpmath.log(mpmath.mpf(1024) / 1000) * 10**79) + 1, 10**79)
+        kept = 1024 * mpmath.exp(-mpmath.mpf(spacing.numerator) / spacing.denominator)
+        assert 0 < 1000 - kept < 1e-70
+        knots = Knots(SimpleNamespace(low=0, high=1, bits=10, spacing=spacing), True)
+        one = ([fmpz(0), fmpz(1024)], fmpz(0))
+        assert int(knots.product(one, one)[1]) >= 1024 - kept

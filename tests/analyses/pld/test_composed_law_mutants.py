@@ -18,10 +18,7 @@ mp = mpmath.mpf
 U = mp(2) ** -53
 
 
-@pytest.fixture(autouse=True)
-def _digits():
-    with mpmath.workdps(40):
-        yield
+pytestmark = pytest.mark.usefixtures("sixty_digits")
 
 
 class Moved(Laplace):
@@ -272,21 +269,27 @@ def test_below_its_window_nothing_is_known_above(monkeypatch):
     assert one.delta_lower(one._low - 0.5) == one.delta_lower(one._low - one._shift) > 0.0
 
 
-def test_epsilons_are_certified_by_the_profile(built):
-    one = built.one
+def test_epsilons_are_certified_by_the_profile_without_a_walk(built):
+    one, asked = built.one, []
+    evaluate = one._evaluate
+    one._evaluate = lambda *given: asked.append(given) or evaluate(*given)
     for delta in (0.3, 0.1, 0.03):
+        asked.clear()
         upper, lower = one.epsilon_upper(delta, 1e-9), one.epsilon_lower(delta, 1e-9)
+        assert len(asked) <= 60
         if delta < one._upper.infinite:
             assert upper == math.inf
         else:
             assert one.delta_upper(upper) <= delta
+            # A little further on neither holds.
             assert upper < 1e-6 or one.delta_upper(upper - 1e-6) > delta
+            assert upper == 0.0 or one.delta_upper(upper * (1.0 - 1e-7)) > delta
         if delta < one._lower.infinite:
             assert lower == math.inf
         elif lower > 0.0:
             assert one.delta_lower(lower) > delta
-            assert one.delta_lower(lower + 1e-6) <= delta
-        assert lower <= upper
+        assert one.delta_lower(lower * (1.0 + 1e-7) + 1e-9) <= delta or lower == math.inf
+        assert 0.0 <= lower <= upper
     assert one.epsilon_upper(1.0, 1e-9) == one.epsilon_lower(1.0, 1e-9) == 0.0
 
 
@@ -376,23 +379,6 @@ def test_windows_leave_room_for_the_errors_of_losses(monkeypatch):
     # Both ways by as much as the losses may be off, and the profile by four of its scales.
     assert one.covers(saddle.epsilon - 4.0 / saddle.tilt - room)
     assert one.high >= saddle.epsilon + 2 * room
-
-
-def test_an_epsilon_is_certified_without_a_walk(built):
-    one, asked = built.one, []
-    evaluate = one._evaluate
-    one._evaluate = lambda *given: asked.append(given) or evaluate(*given)
-    for delta in (0.3, 0.1):
-        asked.clear()
-        upper, lower = one.epsilon_upper(delta, 1e-9), one.epsilon_lower(delta, 1e-9)
-        assert len(asked) <= 60
-        if upper < math.inf:
-            assert 0.0 <= lower <= upper
-            assert one.delta_upper(upper) <= delta or upper == one._top
-            assert lower == 0.0 or one.delta_lower(lower) > delta
-            # A little further on neither holds.
-            assert upper == 0.0 or one.delta_upper(upper * (1.0 - 1e-7)) > delta
-            assert one.delta_lower(lower * (1.0 + 1e-7) + 1e-9) <= delta
 
 
 def test_a_hopeless_search_ends(monkeypatch):

@@ -9,90 +9,41 @@ from flint import arb
 from mpmath import mp, mpf
 
 import accountant as ac
-from tests.support.oracle import composed
-from tests.support.oracle.composed import ball, precision
-
-
-def gaussian_atoms(sigma):
-    """Losses and masses of discrete Gaussian noise on an integer that a record moves by one."""
-    sigma = ball(sigma)
-    weights = {x: (-((x - 1) ** 2) / (2 * sigma**2)).exp() for x in range(-6, 9)}
-    total = sum(weights.values(), arb(0))
-    return [((2 * x - 1) / (2 * sigma**2), w / total) for x, w in weights.items()]
-
-
-def laplace_atoms(scale, shift):
-    """The same of discrete Laplace noise: the ends carry the tails."""
-    r = (-1 / ball(scale)).exp()
-    peak = (1 - r) / (1 + r)
-    inner = [(ball(2 * x - shift) / ball(scale), peak * r ** (shift - x)) for x in range(1, shift)]
-    low, high = r**shift / (1 + r), 1 / (1 + r)
-    return [(-shift / ball(scale), low), *inner, (shift / ball(scale), high)]
-
-
-def response_atoms(bound, k):
-    down = (-ball(bound)).exp()
-    total = 1 + (k - 1) * down
-    rows = [(-ball(bound), down / total), (ball(bound), 1 / total)]
-    return rows if k == 2 else [*rows, (arb(0), (k - 2) * down / total)]
-
-
-def sums(atoms, count):
-    """All sums of ``count`` losses, merged by their place in the lattice, and their masses."""
-    found = {0: (arb(0), arb(1))}
-    base = atoms[0][0]
-    step = atoms[1][0] - base
-    places = [round(float((loss - base) / step)) for loss, _ in atoms]
-    for _ in range(count):
-        following = {}
-        for place, (loss, mass) in found.items():
-            for index, (more, weight) in zip(places, atoms, strict=True):
-                old = following.get(place + index)
-                total = mass * weight + (arb(0) if old is None else old[1])
-                following[place + index] = (loss + more, total)
-        found = following
-    return list(found.values())
-
-
-def profile(rows, epsilon):
-    total, end = arb(0), ball(epsilon)
-    for loss, mass in rows:
-        if not loss < end:
-            total += mass * composed.positive(-(end - loss).expm1())
-    return total
-
+from support.oracle import composed
+from support.oracle import compositions as laws
+from support.oracle.composed import ball, precision
 
 CASES = [
-    (ac.DiscreteGaussian(0.03), 5, lambda: gaussian_atoms(0.03)),
-    (ac.DiscreteGaussian(0.01), 3, lambda: gaussian_atoms(0.01)),
-    (ac.DiscreteGaussian(0.05), 20, lambda: gaussian_atoms(0.05)),
-    (ac.DiscreteLaplace(0.001), 5, lambda: laplace_atoms(0.001, 1)),
-    (ac.DiscreteLaplace(0.01, sensitivity=4), 6, lambda: laplace_atoms(0.01, 4)),
-    (ac.RandomizedResponse(400.0), 3, lambda: response_atoms(400.0, 2)),
-    (ac.RandomizedResponse(350.0, k=7), 30, lambda: response_atoms(350.0, 7)),
+    (ac.DiscreteGaussian(0.03), 5, lambda: laws.discrete_gaussian(0.03, 1, 7)),
+    (ac.DiscreteGaussian(0.01), 3, lambda: laws.discrete_gaussian(0.01, 1, 7)),
+    (ac.DiscreteGaussian(0.05), 20, lambda: laws.discrete_gaussian(0.05, 1, 7)),
+    (ac.DiscreteLaplace(0.001), 5, lambda: laws.discrete_laplace(0.001, 1)),
+    (ac.DiscreteLaplace(0.01, sensitivity=4), 6, lambda: laws.discrete_laplace(0.01, 4)),
+    (ac.RandomizedResponse(400.0), 3, lambda: laws.response(400.0)),
+    (ac.RandomizedResponse(350.0, k=7), 30, lambda: laws.response(350.0, 7)),
 ]
 
 
 @pytest.mark.parametrize(("noise", "count", "atoms"), CASES)
 def test_brackets(noise, count, atoms):
     with precision(400):
-        rows = sums(atoms(), count)
+        rows = laws.on_lattice(atoms(), count)
         for delta in (0.3, 1e-5, 1e-10, 1e-60, 1e-200):
             found = (count * noise).epsilon_bounds(delta)
-            assert not profile(rows, found.upper) > ball(delta)
+            assert not laws.profile(rows, found.upper) > ball(delta)
             # Below the lower end the profile is above δ.
             below = math.nextafter(found.lower, 0.0)
-            assert below <= 0.0 or not profile(rows, below) < ball(delta)
+            assert below <= 0.0 or not laws.profile(rows, below) < ball(delta)
 
 
 @pytest.mark.parametrize(("noise", "count", "atoms"), CASES)
 def test_profiles(noise, count, atoms):
     with precision(400):
-        rows = sums(atoms(), count)
-        ends = sorted(float(loss) for loss, _ in rows if loss > 0)
+        rows = laws.on_lattice(atoms(), count)
+        ends = sorted(float((p / q).log()) for p, q in rows if p > q)
         for end in ends[:: max(len(ends) // 6, 1)]:
             for epsilon in (0.4 * end, 0.999 * end, end - 3.0, end - 1e-3, end + 1.0):
-                truth = profile(rows, max(epsilon, 0.0))
+                truth = laws.profile(rows, max(epsilon, 0.0))
                 found = (count * noise).delta_bounds(max(epsilon, 0.0))
                 assert not arb(found.lower) > truth
                 assert not arb(found.upper) < truth
@@ -124,10 +75,10 @@ def test_sampled_far_losses(bound):
 
 def test_the_oracle_agrees_with_another():
     with precision(400):
-        rows = sums(response_atoms(1.5, 2), 7)
+        rows = laws.on_lattice(laws.response(1.5), 7)
         for epsilon in (0.1, 1.6, 5.0):
             other = composed.randomized_response(1.5, 7, epsilon)
-            assert profile(rows, epsilon).overlaps(other)
+            assert laws.profile(rows, epsilon).overlaps(other)
 
 
 @pytest.mark.parametrize("size", [1e150, 1e151, 1e154, 1e300, 1e308])

@@ -3,6 +3,7 @@
 import math
 import random
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from support.grid_pairs import (
     randomized_response,
 )
 from support.oracle import composed as oracle
+from support.oracle import compositions as laws
 
 DELTAS = (0.2, 1e-3, 1e-6, 1e-15, 1e-30)
 COUNTS = (1, 2, 7, 100, 1000, 100_000)
@@ -40,6 +42,18 @@ def assert_delta(bounds, truth):
     assert truth <= arb(upper)
 
 
+def assert_both(parts, truth, delta):
+    bounds = pld.epsilon_bounds(parts, delta)
+    assert_epsilon(bounds, truth, delta)
+    epsilon = 0.8 * bounds.upper
+    assert_delta(pld.delta_bounds(parts, epsilon), truth(epsilon))
+
+
+@oracle.precision(400)
+def outcomes(p, q, count, epsilon):
+    return laws.profile(laws.power(laws.masses(p, q), count), epsilon)
+
+
 class TestSoundAndTight:
     @pytest.mark.long(keep=57)
     @pytest.mark.parametrize("delta", DELTAS)
@@ -49,27 +63,15 @@ class TestSoundAndTight:
         if count == 100_000 and (eps0, delta) != (0.1, 1e-6):
             pytest.skip("the oracle takes its time; once is enough")
 
-        def truth(epsilon):
-            return oracle.randomized_response(eps0, count, epsilon)
-
-        pair = randomized_response(eps0)
-        bounds = pld.epsilon_bounds([(pair, count)], delta)
-        assert_epsilon(bounds, truth, delta)
-        epsilon = 0.8 * bounds.upper
-        assert_delta(pld.delta_bounds([(pair, count)], epsilon), truth(epsilon))
+        parts = [(randomized_response(eps0), count)]
+        assert_both(parts, partial(oracle.randomized_response, eps0, count), delta)
 
     @pytest.mark.long(keep=17)
     @pytest.mark.parametrize("delta", DELTAS)
     @pytest.mark.parametrize("count", [1, 2, 5, 12])
     @pytest.mark.parametrize("scale", [0.2, 1.0, 30.0, 1000.0])
     def test_laplace(self, scale, count, delta):
-        def truth(epsilon):
-            return oracle.laplace(scale, count, epsilon)
-
-        bounds = pld.epsilon_bounds([(Laplace(scale), count)], delta)
-        assert_epsilon(bounds, truth, delta)
-        epsilon = 0.8 * bounds.upper
-        assert_delta(pld.delta_bounds([(Laplace(scale), count)], epsilon), truth(epsilon))
+        assert_both([(Laplace(scale), count)], partial(oracle.laplace, scale, count), delta)
 
     @pytest.mark.long(keep=10)
     @pytest.mark.parametrize("delta", DELTAS)
@@ -81,15 +83,7 @@ class TestSoundAndTight:
                 "the masses' own relative error, 1e-13 a step, is worth more than the width"
             )
         mu = total / math.sqrt(count)
-
-        def truth(epsilon):
-            return oracle.gaussian(mu, epsilon, count)
-
-        parts = [(Gaussian(mu), count)]
-        bounds = pld.epsilon_bounds(parts, delta)
-        assert_epsilon(bounds, truth, delta)
-        epsilon = 0.8 * bounds.upper
-        assert_delta(pld.delta_bounds(parts, epsilon), truth(epsilon))
+        assert_both([(Gaussian(mu), count)], partial(oracle.gaussian, mu, count=count), delta)
 
     @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-15, 1e-30])
     @pytest.mark.parametrize("count", [1, 10, 1000, 100_000])
@@ -139,7 +133,7 @@ class TestRandomCompositions:
             parts = [[rng.randint(1, 50) for _ in range(size)] for _ in range(2)]
             p, q = ([Fraction(m, sum(part)) for m in part] for part in parts)
             epsilon = rng.uniform(0.0, 2.0)
-            truth = oracle.atoms(p, q, count, epsilon)
+            truth = outcomes(p, q, count, epsilon)
             pair = Atoms([float(m) for m in p], [float(m) for m in q])
             try:
                 bounds = pld.delta_bounds([(pair, count)], epsilon, tolerance=1e-3)
@@ -206,7 +200,7 @@ class TestAtInfinity:
         pair = Atoms([float(m) for m in p], [float(m) for m in q], lattice)
         for epsilon in (0.0, 0.5, 2.0, 10.0):
             bounds = pld.delta_bounds([(pair, 3)], epsilon)
-            assert_delta(bounds, oracle.atoms(p, q, 3, epsilon))
+            assert_delta(bounds, outcomes(p, q, 3, epsilon))
 
     def test_epsilon_is_infinite_below_it(self):
         pair = Atoms([0.9, 0.1], [1.0, 0.0])

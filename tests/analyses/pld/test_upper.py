@@ -7,6 +7,7 @@ from flint import arb, ctx
 
 import accountant as ac
 from accountant.analyses.pld.upper import UpperEnds
+from support.oracle import compositions as laws
 
 SCALES = {
     (5, 2): (1.6213792074223445, [5.957388791102849]),
@@ -19,30 +20,12 @@ SCALES = {
 
 @pytest.fixture(autouse=True)
 def precision():
-    before, ctx.prec = ctx.prec, 200
-    yield
-    ctx.prec = before
-
-
-def profile(scale, distance, count, epsilon):
-    """Return δ(ε) of two-sided geometric noise whose centre is moved, by convolution of balls."""
-    ratio = (-1 / arb(scale)).exp()
-    law = {distance: 1 / (1 + ratio), -distance: ratio**distance / (1 + ratio)}
-    for x in range(1, distance):
-        law[distance - 2 * x] = law.get(distance - 2 * x, 0) + (1 - ratio) / (1 + ratio) * ratio**x
-    total = {0: arb(1)}
-    for _ in range(count):
-        following = {}
-        for i, p in total.items():
-            for j, q in law.items():
-                following[i + j] = following.get(i + j, 0) + p * q
-        total = following
-    losses = ((p, arb(j) / arb(scale)) for j, p in total.items())
-    return sum(p * (1 - (arb(epsilon) - loss).exp()) for p, loss in losses if loss > epsilon)
+    with ctx.workprec(200):
+        yield
 
 
 def check(count, distance, scale, epsilon):
-    truth = profile(scale, distance, count, epsilon)
+    truth = laws.profile(laws.on_lattice(laws.discrete_laplace(scale, distance), count), epsilon)
     noise = ac.DiscreteLaplace(scale, sensitivity=distance)
     upper, bounds = (count * noise).delta(epsilon), (count * noise).delta_bounds(epsilon)
     for end in (upper, bounds.upper):

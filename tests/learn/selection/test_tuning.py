@@ -20,11 +20,7 @@ REPLACE = ac.NeighbouringRelation.REPLACE_ONE
 PUBLISHED = {0.0: 3.6385, 0.5: 3.9977, 1.0: 4.3151}  # by the Rényi route; docs of issue and paper
 
 
-@pytest.fixture(autouse=True)
-def forty_digits():
-    """Give the oracles more digits than what they judge, whatever was imported before."""
-    with mp.workdps(40):
-        yield
+pytestmark = pytest.mark.usefixtures("sixty_digits")
 
 
 @pytest.mark.parametrize(("eta", "published"), PUBLISHED.items())

@@ -31,22 +31,21 @@ for name in ("numpy", "scipy.special", "scipy.stats", "hypothesis", "flint", "mp
 ROOT = Path(__file__).parents[3]
 CONVERSIONS = ["conversions/test_conversions_mutants.py", "conversions/test_conversions.py"]
 FILTERS = ["ledger/test_filters_mutants.py", "ledger/test_filters.py", "ledger/test_accountant.py"]
-GRID = [f"analyses/pld/test_{name}.py" for name in ("loss_grid_mutants", "loss_grid", "pld")]
+GRID = ["analyses/pld/test_loss_grid.py", "analyses/pld/test_pld.py"]
 UNDERFLOW = ["cross_cutting/test_underflow.py"]
 LAWS = ["mechanisms/test_gaussian_laplace_mutants.py", "mechanisms/test_mechanisms.py"]
 MERGED = ["pairs/test_product.py"]
 COMPOSED = ["composition/test_composition.py"]
-STEPS = ["analyses/over_steps/test_prefixes.py", "analyses/over_steps/test_mixes.py"]
 # Whose errors would cost soundness, and which tests are about a module beside those of its name.
 BESIDE = {
     "_basics/display": ["test_display.py"],
     "_basics/intervals": ["test_intervals.py", *CONVERSIONS[:1]],
     "_basics/rounding": ["test_rounding.py", *MERGED, *UNDERFLOW],
     "conversions/guarantees": CONVERSIONS,
-    "conversions/renyi": ["analyses/test_renyi_conversion_mutants.py", *CONVERSIONS],
+    "conversions/renyi": ["analyses/test_renyi_conversion.py", *CONVERSIONS],
     "analyses/gdp": CONVERSIONS,
     "analyses/renyi_conversion": CONVERSIONS,
-    "analyses/over_steps/history": STEPS,
+    "analyses/over_steps/history": [],
     "ledger/filters": FILTERS,
     "ledger/budget": FILTERS,
     "ledger/meters": FILTERS,
@@ -59,7 +58,7 @@ BESIDE = {
     "mechanisms/gaussian": LAWS,
     "mechanisms/laplace": LAWS,
     "audit/two_sample": ["audit/test_confidence_mutants.py", "audit/test_confidence.py"],
-    "analyses/pld/loss_grid": ["analyses/pld/test_spacings_mutants.py", *GRID],
+    "analyses/pld/loss_grid": ["analyses/pld/test_spacings.py", *GRID],
     "analyses/pld/fft": GRID,
     "analyses/pld/composed_law": GRID,
 }

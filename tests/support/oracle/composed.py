@@ -24,15 +24,7 @@ def positive(x):
     return x.union(arb(0))
 
 
-class precision:
-    def __init__(self, bits):
-        self.bits = bits
-
-    def __enter__(self):
-        self.old, ctx.prec = ctx.prec, self.bits
-
-    def __exit__(self, *_):
-        ctx.prec = self.old
+precision = ctx.workprec
 
 
 def randomized_response(eps0, count, epsilon, bits=400):
@@ -49,27 +41,6 @@ def randomized_response(eps0, count, epsilon, bits=400):
                 break
             total += mass * positive(1 - (e - loss).exp())
             mass = mass * odds * j / (count - j + 1)
-        return total
-
-
-def atoms(p, q, count, epsilon, bits=400):
-    """A rational pair of mass functions, count times: all multinomial outcomes."""
-    with precision(bits):
-        e = ball(epsilon).exp()
-        total = arb(0)
-
-        def walk(index, left, ways, a, b):
-            nonlocal total
-            if index == len(p) - 1:
-                a, b = a * p[index] ** left, b * q[index] ** left
-                total += ways * positive(ball(a) - e * ball(b))
-                return
-            for n in range(left + 1):
-                walk(
-                    index + 1, left - n, ways * comb(left, n), a * p[index] ** n, b * q[index] ** n
-                )
-
-        walk(0, count, 1, Fraction(1), Fraction(1))
         return total
 
 

@@ -7,9 +7,9 @@ Shares no code with the package. Parameters are doubles, taken to be exact.
 
 from math import comb
 
-from flint import arb
+from flint import arb, arb_poly
 
-from support.oracle.composed import positive
+from support.oracle.composed import ball, positive
 
 ZERO, ONE = arb(0), arb(1)
 
@@ -26,7 +26,7 @@ def response(epsilon, k=2, failing=0.0):
 
 def masses(p, q):
     """Two lists of masses."""
-    return [(arb(a), arb(b)) for a, b in zip(p, q, strict=True)]
+    return [(ball(a), ball(b)) for a, b in zip(p, q, strict=True)]
 
 
 def discrete_laplace(scale, distance):
@@ -77,6 +77,13 @@ def power(law, count):
     return [(x, y) for x, y, _ in rows]
 
 
+def on_lattice(law, count):
+    """The same of a law whose losses are equally far apart, merged by their sum."""
+    rows = sorted(law, key=lambda row: float((row[0] / row[1]).log()))
+    columns = (list((arb_poly(list(c)) ** count).coeffs()) for c in zip(*rows, strict=True))
+    return list(zip(*columns, strict=True))
+
+
 def product(laws):
     """The joint law."""
     rows = [(ONE, ONE)]
@@ -96,72 +103,3 @@ def profile(law, epsilon, density=None):
             continue
         total += a if b == 0 else a * density(arb(epsilon) - (a / b).log())
     return total
-
-
-def _above(x):
-    return (x / arb(2).sqrt()).erfc() / 2
-
-
-def gaussian(mu):
-    """Return the profile of N(μ, 1) against N(0, 1), for a ball μ."""
-    return lambda e: _above(e / mu - mu / 2) - e.exp() * _above(e / mu + mu / 2)
-
-
-def sampled_gaussian(sigma, rate, add):
-    """Return the profile of one Poisson-sampled Gaussian release."""
-    s, r = arb(sigma), arb(rate)
-
-    def removed(e):
-        rest = e.exp() - (1 - r)
-        if not rest > 0:
-            return 1 - e.exp()
-        at = s * s * (rest / r).log() + arb(0.5)
-        far, near = _above(at / s), _above((at - 1) / s)
-        return (1 - r) * far + r * near - e.exp() * far
-
-    def added(e):
-        rest = (-e).exp() - (1 - r)
-        if not rest > 0:
-            return ZERO
-        at = s * s * (rest / r).log() + arb(0.5)
-        below, moved = _above(-at / s), _above((1 - at) / s)
-        return below - e.exp() * ((1 - r) * below + r * moved)
-
-    return added if add else removed
-
-
-def shifted_gaussian(sigma, shifts, weights, add):
-    """Return the profile of Σ w_j N(d_j, σ²) against N(0, σ²), d_j >= 0, or of the reverse.
-
-    The loss increases in the noise. Any threshold is a test, which bounds the profile from below;
-    the best is found by bisection to all digits, and the profile is flat there.
-    """
-    s = arb(sigma)
-    rows = [(arb(d), arb(w)) for d, w in zip(shifts, weights, strict=True)]
-
-    def ratio(x):
-        return sum((w * ((2 * x - d) * d / (2 * s * s)).exp() for d, w in rows), ZERO)
-
-    def threshold(level):
-        low, high = arb(-1e4) * s, arb(1e4) * s
-        for _ in range(240):
-            middle = ((low + high) / 2).mid()
-            low, high = (middle, high) if ratio(middle) < level else (low, middle)
-        return high
-
-    def tail(at):
-        return sum((w * _above((at - d) / s) for d, w in rows), ZERO)
-
-    def removed(e):
-        if not ratio(arb(-1e4) * s) < e.exp():
-            return 1 - e.exp()
-        at = threshold(e.exp())
-        return tail(at) - e.exp() * _above(at / s)
-
-    def added(e):
-        if not ratio(arb(-1e4) * s) < (-e).exp():
-            return ZERO
-        at = threshold((-e).exp())
-        return (1 - _above(at / s)) - e.exp() * (1 - tail(at))
-
-    return added if add else removed

@@ -18,6 +18,19 @@ def tail(x):
     return mp.erfc(x / mp.sqrt(2)) / 2
 
 
+def sampled_step(q, sigma, epsilon, remove):
+    """H of one Poisson-sampled Gaussian step at any real ε, from two Gaussian tails."""
+    odds = (mp.expm1(epsilon if remove else -epsilon) + q) / q
+    if odds <= 0:
+        return -mp.expm1(epsilon) if remove else mpf(0)
+    x = sigma * sigma * mp.log(odds) + mpf(1) / 2
+    if remove:
+        mass_q, mass_1 = tail(x / sigma), tail((x - 1) / sigma)
+        return (1 - q) * mass_q + q * mass_1 - mp.exp(epsilon) * mass_q
+    mass_q, mass_1 = tail(-x / sigma), tail((1 - x) / sigma)
+    return mass_q - mp.exp(epsilon) * ((1 - q) * mass_q + q * mass_1)
+
+
 def gaussian_at(x, sigma, parts):
     """Return the four probabilities of x' <= x, x' > x for Σ w·N(s, σ²) against N(0, σ²)."""
     p_below = sum(w * tail(-(x - s) / sigma) for s, w in parts)

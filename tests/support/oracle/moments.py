@@ -179,9 +179,7 @@ def moment(q, s, z, bits=128):
     """Ball containing A(z), for doubles q < 1, s and real z (a float or an exact arb)."""
     zf = float(z)
     log_a = log_moment_float(q, s, zf)
-    old = ctx.prec
-    try:
-        ctx.prec = bits + 40 + int(math.log2(1 + abs(log_a) + zf * zf / s**2 + 1 / s**2))
+    with ctx.workprec(bits + 40 + int(math.log2(1 + abs(log_a) + zf * zf / s**2 + 1 / s**2))):
         nats = bits * math.log(2)
         h, a = _step(s, zf, nats)
         lo, hi = _window(q, s, zf, log_a, nats)
@@ -202,8 +200,6 @@ def moment(q, s, z, bits=128):
             M *= ((a / 2).cos()) ** Z
         r = 2 * M / ((2 * arb.pi() * a / H).exp() - 1)
         return total / (1 + arb(0, r.upper()))
-    finally:
-        ctx.prec = old
 
 
 def renyi(q, s, alpha, direction, digits=28):
@@ -215,9 +211,7 @@ def renyi(q, s, alpha, direction, digits=28):
     """
     bits = 110
     while True:
-        old = ctx.prec
-        ctx.prec = bits + 80
-        try:
+        with ctx.workprec(bits + 80):
             a = arb(alpha)
             if q == 1.0:
                 return a / (2 * arb(s) ** 2)
@@ -230,8 +224,6 @@ def renyi(q, s, alpha, direction, digits=28):
                 bits += max(16, int(lost) + 8)
             else:
                 bits += 64
-        finally:
-            ctx.prec = old
         if bits > 4000:
             raise ArithmeticError("no convergence")
 

@@ -32,7 +32,7 @@ def gaussian(mu):
     return profile
 
 
-def _threshold(sigma, rows, level):
+def threshold(sigma, rows, level):
     """Where Σ w e^{d(2x - d)/2σ²}, d > 0, has the logarithm ``level``: Newton from the right."""
     x = min(((level - w.log()) * sigma**2 / d + d / 2).mid() for d, w in rows)
     for _ in range(400):
@@ -49,7 +49,7 @@ def _threshold(sigma, rows, level):
 
 
 def shifted(sigma, shifts, weights):
-    """Return the profile of Σ w_j N(d_j, σ²) and N(0, σ²), the worse direction; d_j >= 0.
+    """Return the profiles of Σ w_j N(d_j, σ²) against N(0, σ²), and of the reverse; d_j >= 0.
 
     The weights add up to one.
     """
@@ -63,20 +63,25 @@ def shifted(sigma, shifts, weights):
     def below(x):
         return _above(-x)
 
-    def profile(e):
-        e = arb(e)
-        grown = e.exp()
-        removed, added = 1 - grown, ZERO
+    def removed(e):
         # The ratio is e^ε where that of the shifts is e^ε - w_0.
-        if (level := e.expm1() + moved) > 0:
-            at = _threshold(sigma, moving, level.log())
-            removed = mixed(at, _above) - _grown(e, at / sigma)
-        if (level := (-e).expm1() + moved) > 0:
-            at = _threshold(sigma, moving, level.log())
-            added = below(at / sigma) - grown * mixed(at, below)
-        return removed.max(added).max(ZERO)
+        if not (level := arb(e).expm1() + moved) > 0:
+            return -arb(e).expm1()
+        at = threshold(sigma, moving, level.log())
+        return (mixed(at, _above) - _grown(arb(e), at / sigma)).max(ZERO)
 
-    return profile
+    def added(e):
+        if not (level := (-arb(e)).expm1() + moved) > 0:
+            return ZERO
+        at = threshold(sigma, moving, level.log())
+        return (below(at / sigma) - arb(e).exp() * mixed(at, below)).max(ZERO)
+
+    return removed, added
+
+
+def sampled(sigma, rate):
+    """Return the same of one Poisson-sampled Gaussian release."""
+    return shifted(arb(sigma), (ZERO, ONE), (1 - arb(rate), arb(rate)))
 
 
 def _bisected(rising, start):

@@ -141,9 +141,7 @@ def profile(q, s, n, eps, direction, bits=200, methods=("closed", "line", "bent"
     bits is the precision of the closed forms and of the final arithmetic; the
     contour sums choose their own.
     """
-    old = ctx.prec
-    ctx.prec = bits
-    try:
+    with ctx.workprec(bits):
         if "closed" in methods and (n == 1 or q == 1.0):
             value = closed_form(q, s, n, eps, direction)
             value += arb(0, (abs(value) * arb(10) ** -25).upper())
@@ -164,5 +162,3 @@ def profile(q, s, n, eps, direction, bits=200, methods=("closed", "line", "bent"
                 if value is not None:
                     return value, name
         raise NotConverged("; ".join(why))
-    finally:
-        ctx.prec = old

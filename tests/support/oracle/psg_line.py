@@ -109,9 +109,7 @@ def line(q, s, n, eps, direction, nats, shift=0.0, tweak=1.0, limit=6e5):
 
 def _sum(q, s, n, eps, direction, c, ht, hw, lo, hi, T, nats):
     size = abs(log_moment_float(q, s, c)) * n + eps * abs(c) + 2
-    old = ctx.prec
-    ctx.prec = int((nats + math.log(n) + math.log(size)) / math.log(2)) + 40
-    try:
+    with ctx.workprec(int((nats + math.log(n) + math.log(size)) / math.log(2)) + 40):
         Q, S, E, C, HW, HT = arb(q), arb(s), arb(eps), arb(c), arb(hw), arb(ht)
         half = 1 / (2 * S)
         G, R = [], []
@@ -143,5 +141,3 @@ def _sum(q, s, n, eps, direction, c, ht, hw, lo, hi, T, nats):
             total += term.real
             quiet = quiet + 1 if float(term.abs_upper()) < tiny * first else 0
         return front * total * HT / arb.pi()
-    finally:
-        ctx.prec = old

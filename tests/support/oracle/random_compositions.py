@@ -16,7 +16,9 @@ import accountant as ac
 from accountant.analyses import pld
 from accountant.composition.problems import problems_of
 from accountant.pairs.base import has_pld
+from support.draws import between
 from support.oracle import compositions as laws
+from support.oracle import monotone_ratio as ratios
 from support.oracle.composed import laplace, precision
 
 REPLACE = ac.NeighbouringRelation.REPLACE_ONE
@@ -52,10 +54,6 @@ class Problem(NamedTuple):
     profile: object
     attained: bool
     left_out: float
-
-
-def between(rng, low, high):
-    return math.exp(rng.uniform(math.log(low), math.log(high)))
 
 
 def _one(mechanism, law, **more):
@@ -172,7 +170,7 @@ def gaussians(rng, relation, kinds=1.0):
             made, each, attained = ac.ZCDP(rho, relation=relation), (2 * arb(rho)).sqrt(), False
         whole = n * made if whole is None else whole + n * made
         square += n * each**2
-    h = laws.gaussian(square.sqrt())
+    h = ratios.gaussian(square.sqrt())
     return Density(whole, h, h, attained)
 
 
@@ -193,9 +191,7 @@ def sampled_gaussian(rng, relation):
     if not 0.0 < rate < 1.0:
         return exact_gaussians(rng, relation)
     return Density(
-        ac.PoissonSampled(ac.Gaussian(sigma, relation=relation), rate),
-        laws.sampled_gaussian(sigma, rate, False),
-        laws.sampled_gaussian(sigma, rate, True),
+        ac.PoissonSampled(ac.Gaussian(sigma, relation=relation), rate), *ratios.sampled(sigma, rate)
     )
 
 
@@ -212,8 +208,7 @@ def shifted_gaussian(rng, relation):
     made = ac.MixtureOfGaussians(
         sigma, sensitivities=shifts, probabilities=weights, relation=relation
     )
-    ways = [laws.shifted_gaussian(sigma, shifts, weights, add) for add in (False, True)]
-    return Density(made, *ways)
+    return Density(made, *ratios.shifted(arb(sigma), map(arb, shifts), map(arb, weights)))
 
 
 DENSITIES = [gaussians] * 12 + [sampled_gaussian] * 10 + [laplaces] * 2 + [shifted_gaussian]

@@ -13,6 +13,7 @@ from flint import arb, fmpz
 
 import accountant as ac
 from accountant import sampling
+from support.draws import between
 from support.oracle import compositions as laws
 from support.oracle import monotone_ratio as ratios
 from support.oracle.composed import laplace, precision
@@ -37,10 +38,6 @@ class Case(NamedTuple):
     name: str
     low: object
     high: object
-
-
-def between(rng, low, high):
-    return math.exp(rng.uniform(math.log(low), math.log(high)))
 
 
 def epsilon(rng):
@@ -228,11 +225,9 @@ def mixture(rng):
         if rng.random() < 0.7:
             shifts[0] = 0.0
         made = ac.MixtureOfGaussians(s, sensitivities=shifts, probabilities=given)
-        return _asked(
-            made, ratios.shifted(arb(s), [arb(d) for d in shifts], [arb(w) for w in given])
-        )
+        return _asked(made, _worse(*ratios.shifted(arb(s), map(arb, shifts), map(arb, given))))
     shifts = [arb(unit * k) for k in range(len(weights))]
-    return _asked(made, ratios.shifted(arb(s), shifts, weights))
+    return _asked(made, _worse(*ratios.shifted(arb(s), shifts, weights)))
 
 
 def _binomial(size, q):
@@ -244,7 +239,7 @@ def sampled_gaussian(rng):
     s, q, n = noise(rng), rate(rng), rng.choice(COUNTS)
     if not 0.0 < q <= 1.0:
         return gaussians(rng)
-    one = ratios.shifted(arb(s), [ZERO, ONE], [1 - arb(q), arb(q)])
+    one = _worse(*ratios.sampled(s, q))
     plain = ratios.gaussian(arb(n).sqrt() / arb(s))
 
     def high(e):
@@ -265,7 +260,7 @@ def sampled_users(rng):
     s, q, n, size = noise(rng), rate(rng), rng.choice(COUNTS[2:]), rng.randint(2, 5)
     if not 0.0 < q < 1.0:
         return gaussians(rng)
-    one = ratios.shifted(arb(s), [arb(k) for k in range(size + 1)], _binomial(size, arb(q)))
+    one = _worse(*ratios.shifted(arb(s), map(arb, range(size + 1)), _binomial(size, arb(q))))
     plain = ratios.gaussian(size * arb(n).sqrt() / arb(s))
     made = n * ac.PoissonSampled(ac.Gaussian(s), q).group(size)
     return _asked(made, one, lambda e: one(e) if n == 1 else plain(e).min(n * size * arb(q)))

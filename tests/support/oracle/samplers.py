@@ -1,34 +1,22 @@
 """Brute force for the samplers: quadrature and enumeration, sharing nothing with the package."""
 
 from itertools import product
+from math import comb
 
 import numpy as np
-from mpmath import exp, mp, mpf, quad, sqrt
+from mpmath import exp, mp, mpf
+from scipy.special import ndtr
 
 mp.dps = 40
 
 
-def mixture_profile(weights, shifts, epsilon, add=False):
-    """H of Σ w N(s, 1) against N(0, 1), or of the reversed pair, by quadrature."""
-    gamma = exp(mpf(epsilon))
-    root = sqrt(2 * mp.pi)
-
-    def excess(x):
-        base = exp(-x * x / 2) / root
-        ratio = sum(w * exp(s * x - s * s / 2) for w, s in zip(weights, shifts, strict=True))
-        return base * max(1 - gamma * ratio if add else ratio - gamma, 0)
-
-    # The integrand changes form where the ratio is γ (or 1/γ): find it and integrate on one side.
-    target = 1 / gamma if add else gamma
-    low, high = mpf(-60), mpf(60)
-    for _ in range(110):
-        middle = (low + high) / 2
-        ratio = sum(w * exp(s * middle - s * s / 2) for w, s in zip(weights, shifts, strict=True))
-        low, high = (middle, high) if ratio < target else (low, middle)
-    top = max(shifts) + 14
-    if add:
-        return quad(excess, mp.linspace(-14, low, 9)) if low > -14 else mpf(0)
-    return quad(excess, mp.linspace(low, max(top, low + 5), 25))
+def black_scholes(strike, deviation):
+    """E(Y - K)₊ and E(K - Y)₊ for a log-normal Y of mean 1, whatever the sign of K."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        d = 0.5 * deviation - np.log(strike) / deviation
+        call = ndtr(d) - strike * ndtr(d - deviation)
+        put = strike * ndtr(deviation - d) - ndtr(-d)
+    return np.where(strike > 0.0, call, 1.0 - strike), np.where(strike > 0.0, put, 0.0)
 
 
 def allocation_profile(noise, steps, epsilon, add=False, nodes=240):
@@ -37,8 +25,6 @@ def allocation_profile(noise, steps, epsilon, add=False, nodes=240):
     The last ratio is integrated in closed form (Black and Scholes), which leaves a smooth function
     of the others.
     """
-    from scipy.special import ndtr
-
     z = np.linspace(-9.0, 9.0 + 1.0 / noise, nodes)
     w = (z[1] - z[0]) * np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
     y = np.exp(z / noise - 0.5 / noise**2)
@@ -48,12 +34,7 @@ def allocation_profile(noise, steps, epsilon, add=False, nodes=240):
         sums = np.add.outer(sums, y).ravel()
         masses = np.multiply.outer(masses, w).ravel()
     strike = steps * gamma - sums
-    with np.errstate(divide="ignore", invalid="ignore"):
-        d = -noise * np.log(strike) + 0.5 / noise
-        call = ndtr(d) - strike * ndtr(d - 1.0 / noise)
-        put = strike * ndtr(1.0 / noise - d) - ndtr(-d)
-    call = np.where(strike <= 0.0, 1.0 - strike, call)
-    put = np.where(strike <= 0.0, 0.0, put)
+    call, put = black_scholes(strike, 1.0 / noise)
     # remove: E(S - γ)₊; add: γ' E(1/γ' - S)₊ with γ' = e^ε.
     if add:
         return float(np.exp(epsilon) / steps * (masses @ put))
@@ -75,9 +56,6 @@ def two_of_several(noise, steps, epsilon, nodes=34):
 
     The last ratio is integrated in closed form, as in :func:`allocation_profile`.
     """
-    from math import comb
-
-    from scipy.special import ndtr
 
     def rule(nodes):
         z = np.linspace(-6.5, 6.5 + 2.0 / noise, nodes)
@@ -91,10 +69,7 @@ def two_of_several(noise, steps, epsilon, nodes=34):
             kept = masses > 1e-17
             first, second, masses = first[kept], second[kept], masses[kept]
         strike = (comb(steps, 2) * np.exp(epsilon) - second) / first
-        with np.errstate(divide="ignore", invalid="ignore"):
-            d = -noise * np.log(strike) + 0.5 / noise
-            call = ndtr(d) - strike * ndtr(d - 1.0 / noise)
-        call = np.where(strike <= 0.0, 1.0 - strike, call)
+        call, _ = black_scholes(strike, 1.0 / noise)
         return float(masses @ (call * first)) / comb(steps, 2)
 
     found = rule(nodes)

@@ -11,11 +11,16 @@ another line, other steps and cut-offs, which has to agree to 18 digits; the enc
 the larger of 10^-17 and 1000 times the disagreement.
 """
 
+import contextlib
 import math
+import random
 from fractions import Fraction
 
 import numpy as np
-from flint import acb, arb, ctx, fmpq
+from flint import acb, arb, ctx
+
+from support.draws import between
+from support.oracle.composed import ball
 
 DIGITS = 18
 NATS = 48.0
@@ -32,11 +37,6 @@ class NotConverged(ArithmeticError):
 
 class Disagreed(NotConverged):
     """Two lines do not agree, which shorter steps may mend."""
-
-
-def ball(x):
-    """A float or a Fraction, without rounding it."""
-    return arb(fmpq(*Fraction(x).as_integer_ratio()))
 
 
 def _noise(s, shifts, weights, c=1.0):
@@ -176,19 +176,14 @@ def _sum(parts, eps, remove, c, ht, fine, most):
 def line(parts, eps, remove, most=8000):
     """An enclosure of H(eps), as a ball."""
     value, c, spread = Saddle(parts, remove).find(eps)
-    b, old = abs(c - 1) if remove else abs(c), ctx.prec
+    b = abs(c - 1) if remove else abs(c)
     # Aliases fall as e^{-2 pi d/h} within distance d < b of the line.
     step = min(2 * math.pi * 0.6 * b / (NATS + 20), math.pi / (spread * math.sqrt(2 * NATS)) * 0.55)
-    ctx.prec = 160 + int(1.5 * abs(value))
-    try:
-        for closer in CLOSER:
-            try:
+    with ctx.workprec(160 + int(1.5 * abs(value))):
+        for closer in CLOSER[:-1]:
+            with contextlib.suppress(Disagreed):
                 return _agreed(parts, eps, remove, b, closer * step, most)
-            except Disagreed:
-                if closer == CLOSER[-1]:
-                    raise
-    finally:
-        ctx.prec = old
+        return _agreed(parts, eps, remove, b, CLOSER[-1] * step, most)
 
 
 def _agreed(parts, eps, remove, b, step, most):
@@ -206,3 +201,90 @@ def _agreed(parts, eps, remove, b, step, most):
     if not apart < 10.0**-DIGITS:
         raise Disagreed(f"disagreement {apart:.1e}")
     return one + arb(0, (abs(one) * arb(max(1e-17, 1000 * apart))).upper())
+
+
+# Problems, each drawn from its number alone.
+
+
+def too_long(*_):
+    raise ArithmeticError("took too long")
+
+
+FAMILIES = ("users", "users", "plain", "sampled", "free", "several", "few", "one", "far")
+
+
+def binomial(q, records, least):
+    p = Fraction(q)
+    chances = [
+        float(math.comb(records, k) * p**k * (1 - p) ** (records - k))
+        for k in range(1, records + 1)
+    ]
+    while len(chances) > 1 and chances[-1] < least:
+        chances.pop()
+    return [float(k + 1) for k in range(len(chances))], chances
+
+
+def user(rng, steps, most=8, q=(1e-5, 0.2), sigma=(0.5, 8.0)):
+    records, chance = rng.randint(2, most), between(rng, *q)
+    if records > 4:
+        chance = min(chance, 0.95 - 1e-8 ** (1.0 / records))
+    return [between(rng, *sigma), *binomial(chance, records, 1e-18), steps]
+
+
+def sampled(rng, steps):
+    return [between(rng, 0.5, 8.0), [1.0], [between(rng, 1e-4, 0.6)], steps]
+
+
+def plain(rng, least):
+    return [between(rng, least, 40.0), [], [], rng.randint(1, 6)]
+
+
+def free(rng, steps):
+    size, q = rng.randint(1, 5), between(rng, 1e-3, 0.9)
+    shifts = sorted({round(between(rng, 0.1, 5.0), 3) for _ in range(size)})
+    chances = [rng.random() ** 3 + 1e-6 for _ in shifts]
+    return [
+        between(rng, 0.5, 20.0), shifts, [q * c / math.fsum(chances) for c in chances], steps
+    ]  # fmt: skip
+
+
+def draw(number):
+    """Problem ``number``: its family, direction and parts, and the coins for the rest."""
+    rng = random.Random(f"shift composition {number}")
+    family = "rare" if 400 <= number < 600 else FAMILIES[number % len(FAMILIES)]
+    direction = rng.choice(["remove", "add"])
+    many = lambda most=1e5: int(between(rng, 10, most))
+    if family == "users":
+        parts = [user(rng, many()), user(rng, many())]
+    elif family == "plain":
+        parts = [rng.choice([user, free])(rng, many()), plain(rng, 1.0)]
+    elif family == "sampled":
+        parts = [rng.choice([user, free])(rng, many()), sampled(rng, many())]
+    elif family == "free":
+        parts = [free(rng, many()), free(rng, many())]
+    elif family == "several":
+        kinds = [user, free, sampled]
+        parts = [rng.choice(kinds)(rng, many(1e4)) for _ in range(rng.randint(3, 5))]
+        parts.append(plain(rng, 2.0))
+    elif family == "few":
+        parts = [rng.choice([user, free])(rng, rng.randint(1, 5)), plain(rng, 0.5)]
+    elif family == "rare":
+        parts = [user(rng, many(1e4), 8, (1e-7, 1e-3), (0.4, 2.0))]
+        parts.append(plain(rng, 1.0) if rng.random() < 0.7 else free(rng, many(1e4)))
+        if rng.random() < 0.4:
+            parts.append(sampled(rng, many(1e3)))
+    elif family == "one":
+        parts = [rng.choice([user, free])(rng, 1), sampled(rng, many())]
+    else:
+        parts = [user(rng, many(1e3), 60, (1e-4, 0.1)), user(rng, many(1e3), 20)]
+    return family, direction, parts, rng
+
+
+def epsilon_for(saddle, goal):
+    """Where a saddle's rough profile has the logarithm ``goal``."""
+    lo, hi = -9.0, 9.0
+    for _ in range(40):
+        t = 0.5 * (lo + hi)
+        eps, log_delta = saddle.epsilon(t)
+        lo, hi = (t, hi) if log_delta > goal else (lo, t)
+    return eps

@@ -19,6 +19,8 @@ import mpmath
 import numpy as np
 from flint import acb, acb_mat, arb, ctx
 
+from support.oracle.monotone_ratio import shifted, threshold
+
 DIGITS = 25
 FRESH = 64
 POINTS = 4001  # of the search for the saddle
@@ -142,9 +144,7 @@ def line(s, shifts, weights, n, eps, remove, most=1500, digits=DIGITS):
     value, c, spread = _saddle(s, shifts, weights, n, eps, remove)
     b = abs(c - 1) if remove else abs(c)
     nats, found = 70.0, []
-    old = ctx.prec
-    try:
-        ctx.prec = 200 + int(1.5 * abs(value))
+    with ctx.workprec(200 + int(1.5 * abs(value))):
         for shift, fine in ((1.0, 1.0), (0.9, 0.83)):
             bb = b * shift
             cc = 1 + bb if remove else -bb
@@ -167,79 +167,38 @@ def line(s, shifts, weights, n, eps, remove, most=1500, digits=DIGITS):
         if not apart < 10.0**-digits:
             raise NotConverged(f"disagreement {apart:.1e}")
         return one + arb(0, (abs(one) * arb(max(1e-24, 1000 * apart))).upper())
-    finally:
-        ctx.prec = old
 
 
 def two_steps(s, shifts, weights, eps, remove, digits=30):
     """(lower, upper) mpf bracket of H(eps) for n = 2, judged by two sets of panels."""
-    with mpmath.workdps(digits + 15):
-        mp = mpmath.mpf
-        D, W, S, E = [mp(d) for d in shifts], [mp(w) for w in weights], mp(s), mp(eps)
-        w0 = 1 - mpmath.fsum(W)
+    with mpmath.workdps(digits + 15), ctx.workprec(mpmath.mp.prec + 40):
+        S, E, front = arb(s), arb(eps), 1 / (arb(s) * (2 * arb.pi()).sqrt())
+        moving = [(arb(d), arb(w)) for d, w in zip(shifts, weights, strict=True)]
+        w0 = 1 - sum((w for _, w in moving), arb(0))
+        D, W = zip((arb(0), w0), *moving, strict=True)
+        one = shifted(S, D, W)[0 if remove else 1]
 
-        def ratio(x):
-            return w0 + mpmath.fsum(
-                w * mpmath.exp(d * (2 * x - d) / (2 * S * S)) for d, w in zip(D, W, strict=True)
-            )
-
-        def slope(x):
-            return mpmath.fsum(
-                w * d / (S * S) * mpmath.exp(d * (2 * x - d) / (2 * S * S))
-                for d, w in zip(D, W, strict=True)
-            )
-
-        def root(level, start):
-            """x with ratio(x) = level > w0: Newton on the logarithm, from the right."""
-            x, goal = start, mpmath.log(level)
-            for _ in range(300):
-                r = ratio(x)
-                step = (mpmath.log(r) - goal) * r / slope(x)
-                x -= step
-                if abs(step) < mp(10) ** (-digits - 8) * (1 + abs(x)):
-                    break
-            return x
-
-        def right(level):
-            return min(
-                (mpmath.log(level / w) * S * S / d + d / 2) for d, w in zip(D, W, strict=True)
-            )
-
-        tail = lambda t: mpmath.erfc(t / mpmath.sqrt(2)) / 2
-
-        def above(level):
-            """Integrals of Q and of P over {ratio > level}."""
-            if level <= w0:
-                return mp(1), mp(1)
-            x = root(level, right(level))
-            q = tail(x / S)
-            return q, w0 * q + mpmath.fsum(w * tail((x - d) / S) for d, w in zip(D, W, strict=True))
-
-        def inner(x):
-            r = ratio(x)
-            if remove:  # E (r r' - e^eps)_+
-                level = mpmath.exp(E) / r
-                q, p = above(level)
-                return r * p - mpmath.exp(E) * q
-            level = mpmath.exp(-E) / r  # E (1 - e^eps r r')_+ : {r' < level}
-            q, p = above(level)
-            return (1 - q) - mpmath.exp(E) * r * (1 - p)
+        def as_mp(value):
+            return mpmath.mpf(value.mid().str(digits + 20, radius=False))
 
         def integrand(x):
-            return mpmath.exp(-x * x / (2 * S * S)) * inner(x) / (S * mpmath.sqrt(2 * mpmath.pi))
+            """The profile of one step, closed, at what the other's noise leaves of eps."""
+            at = arb(mpmath.nstr(x, digits + 25))
+            ratio = sum((w * (d * (2 * at - d) / (2 * S * S)).exp() for d, w in moving), w0)
+            inner = ratio * one(E - ratio.log()) if remove else one(E + ratio.log())
+            return as_mp(inner * (-at * at / (2 * S * S)).exp() * front)
 
-        lo, hi = -15 * S, D[-1] + 15 * S
+        lo, hi = -15 * mpmath.mpf(s), shifts[-1] + 15 * mpmath.mpf(s)
         # the integrand has a kink in its derivatives where the inner set becomes everything
         cuts = [lo, hi]
-        edge = 0 if w0 == 0 else mpmath.exp(E if remove else -E) / w0
-        if edge > w0:
-            cuts.append(min(max(root(edge, right(edge)), lo), hi))
+        if w0 > 0 and (level := (E if remove else -E).exp() / w0 - w0) > 0:
+            cuts.append(min(max(as_mp(threshold(S, moving, level.log())), lo), hi))
         found = []
         for parts in (14, 19):
-            points = sorted({*cuts, *(lo + (hi - lo) * mp(i) / parts for i in range(1, parts))})
+            points = sorted({*cuts, *(lo + (hi - lo) * i / parts for i in range(1, parts))})
             found.append(mpmath.quad(integrand, points, maxdegree=7))
         one, two = found
-        gap = 100 * abs(one - two) + mp(10) ** -60
-        if not gap < mp(10) ** -16 * abs(one):
+        gap = 100 * abs(one - two) + mpmath.mpf(10) ** -60
+        if not gap < mpmath.mpf(10) ** -16 * abs(one):
             raise NotConverged(f"disagreement {mpmath.nstr(gap / one, 3)}")
         return one - gap, one + gap

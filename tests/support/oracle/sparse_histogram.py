@@ -11,20 +11,11 @@ from functools import cache, lru_cache
 
 import flint
 import numpy as np
-from flint import acb, arb, arb_poly
+from flint import acb, arb
+
+from support.oracle import compositions as laws
 
 PRECISION = 220
-
-
-def _at_precision(function):
-    def guarded(*arguments, **named):
-        before, flint.ctx.prec = flint.ctx.prec, PRECISION
-        try:
-            return function(*arguments, **named)
-        finally:
-            flint.ctx.prec = before
-
-    return guarded
 
 
 def _normal_above(z):
@@ -63,21 +54,12 @@ def hidden(kind, scale, threshold, count):
 
 
 @lru_cache(maxsize=4096)
-def _polys(kind, scale, moved, k):
-    """Return the k-fold laws of the index that decides the loss, under both data sets."""
-    s = arb(scale)
-    if kind == "discrete laplace":
-        base = (-1 / s).exp()
-        lone = (1 - base) / (1 + base)
-        q = [lone * base**x for x in range(moved + 1)]
-        q[0], q[moved] = 1 / (1 + base), base**moved / (1 + base)
-        p = q[::-1]
-    else:
-        reach, total = math.ceil(16 * scale) + moved + 1, _normaliser(scale)
-        line = range(-reach, reach + moved + 1)
-        q = [(-((arb(x) / s) ** 2) / 2).exp() / total for x in line]
-        p = [(-((arb(x - moved) / s) ** 2) / 2).exp() / total for x in line]
-    return tuple(list((arb_poly(one) ** k).coeffs()) for one in (p, q))
+def _law(kind, scale, moved, k):
+    """Return the k-fold law of the integers that decide the loss."""
+    law = laws.discrete_laplace(scale, moved)
+    if kind == "discrete gaussian":
+        law = laws.discrete_gaussian(scale, moved, math.ceil(16 * scale) + moved + 1)
+    return laws.on_lattice(law, k)
 
 
 def _positive(value):
@@ -94,9 +76,7 @@ def old_profile(kind, scale, moved, k, x):
         return _normal_above(x / mu - mu / 2) - x.exp() * _normal_above(x / mu + mu / 2)
     if kind == "laplace":
         return _laplace(arb(moved) / arb(scale), k, x)
-    p, q = _polys(kind, scale, moved, k)
-    grown = x.exp()
-    return sum((_positive(a - grown * b) for a, b in zip(p, q, strict=True)), arb(0))
+    return laws.profile(_law(kind, scale, moved, k), x)
 
 
 def _laplace(a, k, x):
@@ -129,7 +109,7 @@ def _worst(values):
     return max(lows), max(highs)
 
 
-@_at_precision
+@flint.ctx.workprec(PRECISION)
 def delta(kind, scale, threshold, epsilon, *, keys=1, moved=1, minimum=1, replace=False):
     """Return an enclosure of the δ of one sparse histogram (two numbers)."""
     p = hidden(kind, scale, threshold, minimum * moved)
@@ -146,7 +126,7 @@ def delta(kind, scale, threshold, epsilon, *, keys=1, moved=1, minimum=1, replac
     return _worst(found)
 
 
-@_at_precision
+@flint.ctx.workprec(PRECISION)
 def gaussian_plan(histograms, other_mu2, epsilon):
     """Return an enclosure of the δ of a plan fixed in advance.
 

@@ -85,7 +85,7 @@ def torch_resume_forgets(original, self, saved):
 
 @bug(
     "_opacus_draws:_probability",
-    "adapters/test_opacus_coins.py::test_the_probability_is_the_share_of_all_words_that_a_sampler_takes",
+    "test_the_probability_is_the_share_of_all_words_that_a_sampler_takes",
 )
 def opacus_nominal_rate(original, rate, *given):
     """coins are accounted at the nominal rate where theirs is larger"""
@@ -98,19 +98,14 @@ def opacus_norm_of_the_noise(original, optimizer, bound):
     return float(optimizer.noise_multiplier)
 
 
-@bug(
-    "_opacus_draws:Draws.take", "adapters/test_opacus_steps.py::test_what_has_no_account_is_refused"
-)
+@bug("_opacus_draws:Draws.take", "test_what_has_no_account_is_refused")
 def opacus_batches_left_out(original, self, rows):
     """batches that no step uses are not noticed"""
     self.ahead, self._left_out = 10**6, lambda other: False
     return original(self, rows)
 
 
-@bug(
-    "_opacus_draws:States.use",
-    "adapters/test_opacus_coins.py::test_noise_that_comes_again_is_refused",
-)
+@bug("_opacus_draws:States.use", "test_noise_that_comes_again_is_refused")
 def opacus_same_noise_again(original, *given):
     """a generator in a state that it had before is not noticed"""
     return
@@ -122,10 +117,7 @@ def opacus_penalty_unclipped(original, *given):
     return
 
 
-@bug(
-    "_torch_observer:Randomness.fresh",
-    "adapters/test_torch_units_apart.py::test_every_other_unit_adds_the_same_bits",
-)
+@bug("_torch_observer:Randomness.fresh", "test_every_other_unit_adds_the_same_bits")
 def units_share_their_masks(original, *given):
     """a model draws every unit's masks from one stream"""
     return
@@ -146,19 +138,13 @@ def batches_spent_again(original, *given):
     return
 
 
-@bug(
-    "opacus:reseed",
-    "adapters/test_opacus_apart.py::test_masks_come_from_the_system_whatever_the_seed",
-)
+@bug("opacus:reseed", "test_masks_come_from_the_system_whatever_the_seed")
 def opacus_known_seed(original):
     """opacus draws from the seed that the user set"""
     return {}
 
 
-@bug(
-    "_opacus_clipping:factors",
-    "adapters/test_opacus_apart.py::test_no_record_decides_whether_training_goes_on",
-)
+@bug("_opacus_clipping:factors", "test_no_record_decides_whether_training_goes_on")
 def opacus_no_number_for_all(original, norms, bounds):
     """a record that is no number makes the sum of all records none"""
     return (bounds / (norms + 1e-6)).clamp(max=1.0)

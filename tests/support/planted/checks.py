@@ -18,6 +18,7 @@ from accountant.learn.models.base import Totals
 from accountant.learn.release import Privatiser
 from accountant.noise import Grid, SecureGenerator
 from support.dp_sgd_runs import arranged
+from support.oracle.losses import sampled_step
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))
@@ -353,18 +354,5 @@ def gaussian_epsilon_below(mu, delta):
 def subsampled_delta(q, sigma, epsilon):
     """The profile of one Poisson-subsampled Gaussian step, the larger direction."""
     with mpmath.workdps(40):
-        s, e = mpmath.mpf(sigma), mpmath.exp(mpmath.mpf(epsilon))
-
-        def above(x):
-            return mpmath.ncdf(-x)
-
-        best = mpmath.mpf(0)
-        if e > 1 - q:  # remove: q N(1) + (1 - q) N(0) against N(0)
-            x = s**2 * mpmath.log((e - (1 - q)) / q) + 0.5
-            best = q * above((x - 1) / s) + (1 - q) * above(x / s) - e * above(x / s)
-        if e * (1 - q) < 1:  # add
-            x = s**2 * mpmath.log((1 / e - (1 - q)) / q) + 0.5
-            below = mpmath.ncdf
-            other = below(x / s) - e * (q * below((x - 1) / s) + (1 - q) * below(x / s))
-            best = max(best, other)
-        return best
+        ways = (sampled_step(*map(mpmath.mpf, (q, sigma, epsilon)), way) for way in (True, False))
+        return max(ways)

@@ -21,10 +21,7 @@ from support.planted.registry import collected
 BUGS, bug = collected()
 
 
-@bug(
-    "_core.training:discrete_gaussian",
-    "noise/test_generator.py::test_the_discrete_gaussian_has_its_tails",
-)
+@bug("_core.training:discrete_gaussian", "test_the_discrete_gaussian_has_its_tails")
 def discrete_gaussian_cut(original, words, scale, out):
     """discrete Gaussian noise is cut at four scales"""
     made, used = original(words, scale, out)
@@ -41,10 +38,7 @@ def largest_of_the_layers(original, self):
     return max(self.norms)
 
 
-@bug(
-    "learn.result:Averaging.reset",
-    "learn/test_averaging.py::test_a_run_knows_nothing_of_the_iterates_of_another",
-)
+@bug("learn.result:Averaging.reset", "test_a_run_knows_nothing_of_the_iterates_of_another")
 def average_of_two_runs(original, self):
     """an average goes on with the iterates of the run before"""
     return
@@ -85,9 +79,7 @@ def count_noise_halved(original, *given):
     return original(*given[:4], Quieter(given[4]))
 
 
-@bug(
-    "_core.training:clip_factors", "core/test_rownorms.py::test_no_clip_factor_lets_a_norm_through"
-)
+@bug("_core.training:clip_factors", "test_no_clip_factor_lets_a_norm_through")
 def clip_leaks(original, norms2, filled, norm, stability, factors):
     """a clip factor lets a thousandth through"""
     original(norms2, filled, norm, stability, factors)
@@ -117,25 +109,19 @@ def audit_tail_off_by_one(original, v, r, p):
     return original(v + 1, r, p)
 
 
-@bug(
-    "mechanisms.selection:_tail",
-    "mechanisms/test_shuffling.py::test_the_profile_of_the_clones_by_enumeration",
-)
+@bug("mechanisms.selection:_tail", "test_the_profile_of_the_clones_by_enumeration")
 def clones_tail_off_by_one(original, first, n):
     """the tails of the clones begin one later"""
     return original(first + 1.0, n)
 
 
-@bug("_core.tools:grid_laws", "analyses/pld/test_loss_grid.py::test_no_mass_is_lost_at_either_end")
+@bug("_core.tools:grid_laws", "test_no_mass_is_lost_at_either_end")
 def lowest_mass_dropped(original, spacing, error, below, *rest):
     """the mass below the grid is dropped"""
     return original(spacing, error, 0.0, *rest)
 
 
-@bug(
-    "_core.tools:grid_laws",
-    "analyses/pld/test_loss_grid.py::test_masses_off_by_their_stated_error_are_covered",
-)
+@bug("_core.tools:grid_laws", "test_masses_off_by_their_stated_error_are_covered")
 def q_rounded_the_wrong_way(original, spacing, error, *given):
     """masses under Q are moved inwards by their error"""
     wrong = ((1.0 + error) / (1.0 - error)) ** 2
@@ -144,10 +130,7 @@ def q_rounded_the_wrong_way(original, spacing, error, *given):
     return original(spacing, error, below, above, t, atoms, *moved, *rest)
 
 
-@bug(
-    "pairs.product:worst",
-    "composition/test_disjoint.py::test_branches_that_one_dominates_cost_what_that_one_does",
-)
+@bug("pairs.product:worst", "test_branches_that_one_dominates_cost_what_that_one_does")
 def noisiest_branch(original, pairs, releases):
     """of Gaussian branches the noisiest is paid"""
     found = list(pairs)
@@ -156,28 +139,19 @@ def noisiest_branch(original, pairs, releases):
     return original(found, releases)
 
 
-@bug(
-    "pairs.product:WorstPair.infinite_mass",
-    "composition/test_disjoint.py::test_a_branch_that_may_fail_keeps_its_delta",
-)
+@bug("pairs.product:WorstPair.infinite_mass", "test_a_branch_that_may_fail_keeps_its_delta")
 def least_infinite_mass(original, self):
     """of the branches' δ the least is kept"""
     return min(pair.infinite_mass for pair in self.choices)
 
 
-@bug(
-    "ledger.evaluation:composed",
-    "composition/test_disjoint.py::test_a_ledger_takes_the_sets_for_chosen_by_its_other_records",
-)
+@bug("ledger.evaluation:composed", "test_a_ledger_takes_the_sets_for_chosen_by_its_other_records")
 def sets_fixed_in_a_ledger(original, *given):
     """a ledger takes disjoint sets for fixed in advance"""
     return Composition(*given)
 
 
-@bug(
-    "mechanisms.selection:ShuffledBounds._clones",
-    "mechanisms/test_shuffling.py::test_the_profile_of_the_clones_by_enumeration",
-)
+@bug("mechanisms.selection:ShuffledBounds._clones", "test_the_profile_of_the_clones_by_enumeration")
 def twice_as_many_clones(original, self, at, weight, chance, rest):
     """every other user is a clone twice as often"""
     return original(self, at, weight, min(2.0 * chance, 1.0), max(1.0 - 2.0 * chance, 0.0))
@@ -189,18 +163,13 @@ def one_term_less(original, v, r, p):
     return original(v, r, p) - confidence.binomial_modes(np.array([r - 1.0]), p, v - 1, r - v)[0]
 
 
-@bug(
-    "audit.one_run:one_run_p_value", "audit/test_one_run_mutants.py::test_p_values_are_the_theorems"
-)
+@bug("audit.one_run:one_run_p_value", "test_p_values_are_the_theorems")
 def canaries_not_guessed(original, guesses, epsilon, delta):
     """canaries that are not guessed are left out of the addition for δ"""
     return original(guesses._replace(canaries=guesses.made), epsilon, delta)
 
 
-@bug(
-    "audit.two_sample:clopper_pearson_upper",
-    "audit/test_confidence.py::test_a_bound_on_a_proportion_covers_it",
-)
+@bug("audit.two_sample:clopper_pearson_upper", "test_a_bound_on_a_proportion_covers_it")
 def one_success_less(original, successes, trials, error):
     """a confidence bound counts one success less"""
     return original(max(successes - 1, 0), trials, error)
@@ -231,7 +200,7 @@ def modulo_bias(original, generator, bound, n):
     return (generator.words(n) % np.uint64(bound)).astype(np.int64)
 
 
-@bug("noise.exact_samplers:discrete_laplace", "noise/test_laws.py::test_zero_is_counted_once")
+@bug("noise.exact_samplers:discrete_laplace", "test_zero_is_counted_once")
 def zero_counted_twice(original, scale, below):
     """discrete Laplace noise counts zero for both signs"""
     while (value := original(scale, below)) and below(2):
@@ -239,62 +208,44 @@ def zero_counted_twice(original, scale, below):
     return value
 
 
-@bug("sampling.sampler:_amplified", "sampling/test_amplification.py::test_amplify")
+@bug("sampling.sampler:_amplified", "test_amplify")
 def epsilon_times_q(original, q, epsilon):
     """sampling multiplies ε by q"""
     return q * epsilon
 
 
-@bug(
-    "learn.local:_on_grid",
-    "learn/local/test_local.py::test_values_outside_the_bounds_are_reported_as_the_ends",
-)
+@bug("learn.local:_on_grid", "test_values_outside_the_bounds_are_reported_as_the_ends")
 def bounds_not_kept(original, values, low, high):
     """local reports of values outside the bounds are not moved"""
     share = (np.asarray(values, float) - low) / (high - low)
     return np.rint(share * local.STEPS)
 
 
-@bug(
-    "learn.local:Rappor.report_epsilon",
-    "learn/local/test_local.py::test_the_loss_of_rappor_by_brute_force",
-)
+@bug("learn.local:Rappor.report_epsilon", "test_the_loss_of_rappor_by_brute_force")
 def rappor_one_bit(original, self):
     """a report with two changed bits costs one"""
     return 0.5 * original(self)
 
 
-@bug(
-    "learn.blocks:rounded_laplace",
-    "learn/blocks/test_aggregate.py::test_the_mean_has_the_noise_that_is_charged",
-)
+@bug("learn.blocks:rounded_laplace", "test_the_mean_has_the_noise_that_is_charged")
 def mean_of_blocks_half_noise(original, generator, n, scale):
     """a mean of blocks gets half of its Laplace noise"""
     return original(generator, n, 0.5 * scale)
 
 
-@bug(
-    "learn.blocks:select_exponential",
-    "learn/blocks/test_aggregate.py::test_the_median_has_the_law_that_is_charged",
-)
+@bug("learn.blocks:select_exponential", "test_the_median_has_the_law_that_is_charged")
 def median_twice_as_sharp(original, score, epsilon, **named):
     """a median of blocks is chosen with twice the ε that is charged"""
     return original(score, 2.0 * epsilon, **named)
 
 
-@bug(
-    "learn.pate.votes:rounded_laplace",
-    "learn/pate/test_aggregation.py::test_teachers_answers_have_the_noise_that_is_charged",
-)
+@bug("learn.pate.votes:rounded_laplace", "test_teachers_answers_have_the_noise_that_is_charged")
 def lnmax_half_noise(original, generator, n, scale):
     """LNMax draws half of its noise"""
     return original(generator, n, 0.5 * scale)
 
 
-@bug(
-    "learn.pate.votes:_gaussian",
-    "learn/pate/test_aggregation.py::test_teachers_answers_have_the_noise_that_is_charged",
-)
+@bug("learn.pate.votes:_gaussian", "test_teachers_answers_have_the_noise_that_is_charged")
 def threshold_half_noise(original, n, scale, *rest):
     """GNMax draws half of its noise"""
     return original(n, 0.5 * scale, *rest)
@@ -328,10 +279,7 @@ def spent_to_the_nearest(original, units):
     return float(units / (1 << 1074))
 
 
-@bug(
-    "sampling.spaced_poisson:fraction_up",
-    "sampling/test_cyclic_poisson.py::test_the_rate_of_a_class_is_rounded_up",
-)
+@bug("sampling.spaced_poisson:fraction_up", "test_the_rate_of_a_class_is_rounded_up")
 def class_rate_rounded_down(original, rate):
     """the rate within a class of cyclic Poisson sampling is rounded down"""
     found = original(rate)
@@ -381,7 +329,7 @@ def one_step_further_apart(original, values, i, separation, most):
 
 @bug(
     "sampling.epochs:ShuffledBatches.variation_bound",
-    "sampling/test_shuffled.py::test_data_sets_differ_by_no_more_than_the_bound_on_variation",
+    "test_data_sets_differ_by_no_more_than_the_bound_on_variation",
 )
 def variation_of_one_epoch(original, self, noise):
     """shuffled batches differ as in one epoch, however many there are"""
@@ -390,7 +338,7 @@ def variation_of_one_epoch(original, self, noise):
 
 @bug(
     "mechanisms.stated_guarantees:DominatedBy.from_below",
-    "mechanisms/test_dominated_by.py::test_blocks_of_an_allocation_are_no_lower_end",
+    "test_blocks_of_an_allocation_are_no_lower_end",
 )
 def bound_taken_for_attained(original, self):
     """what dominates a sampler is taken for what data reach"""

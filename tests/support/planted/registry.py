@@ -3,7 +3,10 @@
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from pkgutil import resolve_name
+
+TESTS = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -59,19 +62,29 @@ class Bug:
         patch.setattr(owner, name, property(changed) if is_property else changed)
 
 
+@functools.cache
+def _files():
+    """Return the files of tests, with what they hold."""
+    return [(path.relative_to(TESTS), path.read_text()) for path in TESTS.rglob("test_*.py")]
+
+
+def _file_of(test):
+    (found,) = [path for path, text in _files() if f"def {test}(" in text]
+    return found.as_posix()
+
+
 def collected(folder=""):
     """Return a list of bugs, and the decorator of functions that adds them to it.
 
     A change takes the original and the arguments of a call. Its docstring is the story. A test may
-    be given without its file where that is named after the module.
+    be given without its file where no other test has its name.
     """
     bugs = []
 
     def bug(place, check, needs=None, name=None):
         module = place.partition(":")[0]
         if isinstance(check, str) and "::" not in check:
-            inner, _, leaf = f"{folder}{module}".rpartition(".")
-            check = f"{inner.replace('.', '/')}/test_{leaf.lstrip('_')}.py::{check}"
+            check = f"{_file_of(check)}::{check}"
         needs = needs or next(
             (each for each in ("opacus", "torch") if each in module), "accountant"
         )

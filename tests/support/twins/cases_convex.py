@@ -114,7 +114,6 @@ for loss in LOSSES:
     for delta in (1e-5, 0.0):
         case(
             name=f"perturb_output, {loss!r}, delta {delta:g}",
-            covers=("accountant.learn.convex.perturb_output",),
             run=fitted(perturb_output, loss=loss, delta=delta, data_norm=1.0, regularization=0.5),
             pairs=_fits(loss, FEW if delta else FEW[:2]),
             charges=of_mechanisms if delta else of_noise_beforehand,
@@ -122,7 +121,6 @@ for loss in LOSSES:
         )
         case(
             name=f"perturb_objective, {loss!r}, delta {delta:g}",
-            covers=("accountant.learn.convex.perturb_objective",),
             run=fitted(perturb_objective, loss=loss, delta=delta, data_norm=1.0),
             pairs=_fits(loss, FEW if delta else FEW[:2]),
             charges=of_a_minimum(loss, 1.0),
@@ -131,14 +129,12 @@ for loss in LOSSES:
 
 case(
     name="perturb_output, Huber, little regularization",
-    covers=("accountant.learn.convex.perturb_output",),
     run=fitted(perturb_output, loss=Huber(1.0), data_norm=1.0, regularization=1e-5),
     pairs=lambda: [_constant(n, 1e30) for n in (173, 174, 175)],
     charges=of_mechanisms,
 )
 case(
     name="perturb_output, Huber, five columns",
-    covers=("accountant.learn.convex.perturb_output",),
     run=fitted(perturb_output, loss=Huber(1.0), data_norm=1.0, regularization=1e-2),
     pairs=lambda: [_constant(n, 1e12, 5) for n in (3586, 3587, 3588)],
     charges=of_mechanisms,
@@ -146,7 +142,6 @@ case(
 for loss, sizes in ((Huber(1.0), (44_006, 44_013)), (BoundedPoisson(), (66_933, 80_000))):
     case(
         name=f"perturb_objective, {loss!r}, many records",
-        covers=("accountant.learn.convex.perturb_objective",),
         run=fitted(perturb_objective, loss=loss, data_norm=1.0),
         pairs=tuple,
         charges=of_a_minimum(loss, 1.0),
@@ -158,7 +153,6 @@ for name, method, given in (
     for loss in LOSSES[:4]:
         case(
             name=f"{name}, {loss!r}",
-            covers=(f"accountant.learn.convex.{name}",),
             run=lambda data, m=method, g=given, loss=loss: m(
                 *data, epsilon=0.8, data_norm=1.0, loss=loss, rng=1, **g
             ),
@@ -175,7 +169,6 @@ for loss in LOSSES:
     for gamma in (0.0, 0.05):
         case(
             name=f"bolt_on_sgd, {loss!r}, regularization {gamma:g}",
-            covers=("accountant.learn.convex.bolt_on_sgd",),
             run=fitted(
                 bolt_on_sgd, loss=loss, data_norm=1.0, passes=2, batch_size=4, regularization=gamma
             ),
@@ -185,7 +178,6 @@ for loss in LOSSES:
         )
     case(
         name=f"noisy_gradient_descent, {loss!r}",
-        covers=("accountant.learn.convex.noisy_gradient_descent",),
         run=fitted(noisy_gradient_descent, loss=loss, data_norm=1.0, steps=3, step_size=0.1),
         pairs=_fits(loss),
         charges=lambda result, pair: [Charge(3, squared=Fraction(result.mechanisms[0].mu()) ** 2)],
@@ -201,7 +193,6 @@ def _last_price(result: Any, pair: Pair) -> Sequence[Charge]:
 for loss in LOSSES[:4]:
     case(
         name=f"noisy_gradient_descent, last iterate, {loss!r}",
-        covers=("accountant.learn.convex.noisy_gradient_descent",),
         run=fitted(
             noisy_gradient_descent, loss=loss, data_norm=1.0, steps=1, step_size=0.01,
             account="last", radius=3.0, regularization=0.1,
@@ -219,7 +210,6 @@ for method in (private_mean, private_covariance):
     for delta in (1e-5, 0.0):
         case(
             name=f"{method.__name__}, delta {delta:g}",
-            covers=(f"accountant.learn.convex.{method.__name__}",),
             run=lambda data, m=method, delta=delta: m(
                 data[0], epsilon=1.0, delta=delta, rng=1, bound=1.5, center=0.25
             ),
@@ -238,7 +228,6 @@ def _columns() -> Iterable[Pair]:
 for lower, upper in ((-1.0, 1.0), (0.0, 1e-300), (-8e307, 8e307)):
     case(
         name=f"private_quantile in [{lower:g}, {upper:g}]",
-        covers=("accountant.learn.convex.private_quantile",),
         run=lambda data, lower=lower, upper=upper: private_quantile(
             data[0], 0.3, epsilon=1.0, lower=lower, upper=upper, rng=1
         ),
@@ -251,7 +240,6 @@ for method in (private_ridge, ada_ssp):
     for size in (1.0, 1e30, 1e-30):
         case(
             name=f"{method.__name__}, targets of size {size:g}",
-            covers=(f"accountant.learn.convex.{method.__name__}",),
             run=fitted(method, data_norm=1.0, target_bound=size),
             pairs=lambda size=size: pairs.add_or_remove(D, pairs.numbers(3.0 * size)),
             # AdaSSP names the eigenvalue's mechanism first and releases it last.
@@ -262,7 +250,6 @@ GIBBS = (Logistic(), Huber(1.0))
 for loss in GIBBS:
     case(
         name=f"gibbs_posterior, {loss!r}",
-        covers=("accountant.learn.convex.gibbs_posterior",),
         run=fitted(gibbs_posterior, loss=loss, data_norm=1.0, regularization=1.0),
         pairs=lambda loss=loss: [
             p for t in _targets(loss)[:2] for p in pairs.add_or_remove(2, t, only=FEW)

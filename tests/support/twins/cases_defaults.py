@@ -167,7 +167,6 @@ for name, run, made, charges, given in (
 ):  # fmt: skip
     case(
         name=f"{name.rpartition('.')[2]}, every default",
-        covers=(name,),
         run=run,
         pairs=made,
         charges=charges,

@@ -149,7 +149,6 @@ for size in (1e30, 1e-30):
     )
 case(
     name="train_dp_sgd, discrete Gaussian",
-    covers=("accountant.learn.train_dp_sgd",),
     run=trained(lambda: LinearRegression(D), law="discrete_gaussian", averaging="mean"),
     pairs=lambda: pairs.add_or_remove(D, pairs.numbers(1.0), only=("ordinary", "one-hot")),
     charges=of_the_plan(),
@@ -205,7 +204,6 @@ for dtype in (np.float64, np.float32):
 
 case(
     name="train_one_example_sgd",
-    covers=("accountant.learn.train_one_example_sgd",),
     run=trained(
         lambda: LogisticRegression(D), one_example, projection_radius=1.0,
         expected_batch_size=None, sampling_probability=0.05,
@@ -215,7 +213,6 @@ case(
 )  # fmt: skip
 case(
     name="train_projected_gradient_descent",
-    covers=("accountant.learn.train_projected_gradient_descent",),
     run=trained(
         lambda: LogisticRegression(D), projected, projection_radius=1.0,
         expected_batch_size=None, sampling_probability=None, expected_records=140.0,
@@ -238,14 +235,12 @@ def _sizes(*sizes: int) -> Any:
 
 case(
     name="train_dp_sgd, a number of records that is secret",
-    covers=("accountant.learn.train_dp_sgd",),
     run=trained(lambda: LogisticRegression(D), steps=1, expected_batch_size=20.0),
     pairs=_sizes(0, 1, 42, 400),
     charges=of_the_plan(),
 )
 case(
     name="train_projected_gradient_descent, a number of records that is secret",
-    covers=("accountant.learn.train_projected_gradient_descent",),
     run=trained(
         lambda: LogisticRegression(D), projected, projection_radius=1.0,
         expected_batch_size=None, sampling_probability=None, expected_records=1000.0, steps=1,

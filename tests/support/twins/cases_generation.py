@@ -84,7 +84,6 @@ case(
 
 case(
     name="train_dp_gan",
-    covers=("accountant.learn.generation.train_dp_gan",),
     run=lambda data: train_dp_gan(
         data[0], DOMAIN, batches=Batches(20.0, sampling_probability=0.5, steps=2),
         noise=Noise(1.0), delta=1e-5, hidden=(4,), generator_hidden=(4,),

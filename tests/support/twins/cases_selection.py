@@ -78,7 +78,6 @@ def _price(epsilon: float, factor: Fraction = Fraction(1)) -> Any:
 for monotonic in (False, True):
     case(
         name=f"select_exponential, monotonic={monotonic}",
-        covers=("accountant.learn.selection.select_exponential",),
         run=lambda data, m=monotonic: select_exponential(
             data[0], 0.7, sensitivity=data[1], monotonic=m, rng=1
         ),
@@ -87,7 +86,6 @@ for monotonic in (False, True):
     )
     case(
         name=f"permute_and_flip, monotonic={monotonic}",
-        covers=("accountant.learn.selection.permute_and_flip",),
         run=lambda data, m=monotonic: permute_and_flip(
             data[0], 0.7, sensitivity=data[1], monotonic=m, rng=1
         ),
@@ -105,7 +103,6 @@ def _gumbel_price(result: Any, pair: Pair) -> Sequence[Charge]:
 for noise in ("gumbel", "exponential"):
     case(
         name=f"report_noisy_max, {noise}",
-        covers=("accountant.learn.selection.report_noisy_max",),
         run=lambda data, noise=noise: report_noisy_max(
             data[0], 3.0 * data[1], noise=noise, sensitivity=data[1], rng=1
         ),
@@ -114,7 +111,6 @@ for noise in ("gumbel", "exponential"):
     )
 case(
     name="report_noisy_max, laplace",
-    covers=("accountant.learn.selection.report_noisy_max",),
     run=lambda data: (
         report_noisy_max(
             data[0], 3.0 * data[1], noise="laplace", sensitivity=data[1], rng=1
@@ -139,7 +135,6 @@ def _gaussian_price(result: Any, pair: Pair) -> Sequence[Charge]:
 
 case(
     name="report_noisy_max, gaussian",
-    covers=("accountant.learn.selection.report_noisy_max",),
     run=lambda data: report_noisy_max(
         data[0], 3.0 * data[1], noise="gaussian", sensitivity=data[1], rng=1
     ),
@@ -166,7 +161,6 @@ def _stream_price(result: Any, pair: Pair) -> Sequence[Charge]:
 
 case(
     name="AboveThresholdStream",
-    covers=("accountant.learn.selection.AboveThresholdStream",),
     run=_stream,
     pairs=_scores(False),
     charges=_stream_price,
@@ -182,7 +176,6 @@ def _search(data: Any) -> Any:
 
 case(
     name="select_best",
-    covers=("accountant.learn.selection.select_best",),
     run=_search,  # what is private about it is in ``train``, which the caller pays for
     pairs=lambda: [_pair("no data", (), ())],
     charges=lambda result, pair: [],
@@ -268,7 +261,6 @@ case(
 )
 case(
     name="train_student, a record replaced",
-    covers=("accountant.learn.pate.train_student",),
     run=_student(GNMax(2.0, relation=Relation.REPLACE_ONE)),
     pairs=lambda: pairs.replacements(3, _classes),
     charges=_votes_price,
@@ -297,13 +289,7 @@ def _ask_price(result: Any, pair: Pair) -> Sequence[Charge]:
     return [Charge(1, squared=test), *([Charge(1, squared=answer)] * result[1])]
 
 
-case(
-    name="VoteStream, interactive",
-    covers=("accountant.learn.pate.VoteStream",),
-    run=_ask,
-    pairs=_vote_pairs,
-    charges=_ask_price,
-)
+case(name="VoteStream, interactive", run=_ask, pairs=_vote_pairs, charges=_ask_price)
 
 
 def _bound_price(result: Any, pair: Pair) -> Sequence[Charge]:
@@ -328,7 +314,6 @@ def _many_votes() -> Iterable[Pair]:
 for order, smoothness in ((20.0, 0.01), (5.0, 1e-4), (2.0, 0.1)):
     case(
         name=f"release_data_dependent_epsilon, order {order:g}",
-        covers=("accountant.learn.pate.release_data_dependent_epsilon",),
         run=lambda data, order=order, smoothness=smoothness: release_data_dependent_epsilon(
             data[0], GNMax(8.0), delta=1e-5, order=order, smoothness=smoothness, rng=1
         ),
@@ -379,7 +364,6 @@ def _mean(noise: str) -> Any:
 for noise, power in (("gaussian", 2), ("laplace", 1)):
     case(
         name=f"private_block_mean, {noise}",
-        covers=("accountant.learn.blocks.private_block_mean",),
         run=_mean(noise),
         pairs=_tables,
         charges=lambda result, pair, power=power: [
@@ -402,7 +386,6 @@ def _values() -> Iterable[Pair]:
 
 case(
     name="randomize_laplace",
-    covers=("accountant.learn.local.randomize_laplace",),
     run=lambda data: randomize_laplace(data[0], (0.1, 0.9), 0.9, rng=1).mechanism,
     pairs=_values,
     charges=_local_price,
@@ -410,7 +393,6 @@ case(
 )
 case(
     name="randomize_gaussian",
-    covers=("accountant.learn.local.randomize_gaussian",),
     run=lambda data: randomize_gaussian(data[0], (0.1, 0.9), 0.7, rng=1).mechanism,
     pairs=_values,
     charges=lambda result, pair: [Charge(1, squared=1 / Fraction(0.7) ** 2)],
@@ -441,7 +423,6 @@ for name, randomize in {
 }.items():
     case(
         name=f"{name}, random words",  # its law, coin by coin, is the subject of test_local
-        covers=(f"accountant.learn.local.{name}",),
         run=_consumption(randomize),
         pairs=_categories,
         charges=lambda result, pair: [],

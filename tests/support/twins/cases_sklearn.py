@@ -66,7 +66,6 @@ for name, make, target, given, charges in (
 ):  # fmt: skip
     case(
         name=name,
-        covers=(f"accountant.adapters.sklearn.{name.split(',')[0]}",),
         run=_fit(make, **given),
         pairs=lambda target=target: [*pairs.add_or_remove(D, target, only=FEW), *_sizes()],
         charges=charges,
@@ -83,7 +82,6 @@ def _entry_price(result: Any, pair: Pair) -> Sequence[Charge]:
 for name in ("DPLinearRegression", "DPRidge"):
     case(
         name=name,
-        covers=(f"accountant.adapters.sklearn.{name}",),
         run=_fit(getattr(estimators, name), target_bound=2.0),
         pairs=lambda: [
             p for size in (1.0, 1e30) for p in pairs.add_or_remove(D, pairs.numbers(size), only=FEW)
@@ -96,7 +94,6 @@ for name in ("DPSGDClassifier", "DPMLPClassifier"):
     make = getattr(estimators, name)
     case(
         name=name,
-        covers=(f"accountant.adapters.sklearn.{name}",),
         run=_fit(make, classes=[0, 1], steps=2, batch_size=8, sampling_probability=0.25),
         pairs=lambda: [*pairs.add_or_remove(D, pairs.labels, only=FEW), *_sizes()],
         charges=lambda result, pair: of_the_plan()(result.result_, pair),
@@ -112,7 +109,6 @@ def _classes() -> Iterable[Pair]:
 
 case(
     name="DPLogisticRegression, twelve classes",
-    covers=("accountant.adapters.sklearn.DPLogisticRegression",),
     run=_fit(estimators.DPLogisticRegression, classes=list(range(12))),
     pairs=_classes,
     charges=_minima(Softmax(12)),
@@ -128,7 +124,6 @@ def _search(data: Any) -> Any:
 
 case(
     name="DPSearch",
-    covers=("accountant.adapters.sklearn.DPSearch",),
     # What is private about it: its estimators have their cases, and the sensitivity of its score
     # and its cost are tested in tests/adapters/test_sklearn_search.py.
     run=_search,

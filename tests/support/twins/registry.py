@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,8 +54,14 @@ class Case:
 CASES: list[Case] = []
 
 
-def case(**given: Any) -> Case:
-    """Register a case."""
-    found = Case(**given)
+ROOMS = [f"accountant.learn.{name}" for name in ["convex", "selection", "pate", "blocks", "local"]]
+ROOMS += ["accountant.learn.generation", "accountant.learn", "accountant.adapters.sklearn"]
+
+
+def case(name: str, covers: tuple[str, ...] = (), **given: Any) -> Case:
+    """Register a case; it covers what its name begins with where it does not say more."""
+    first = name.split(",")[0].split()[0]
+    rooms = (room for room in ROOMS if covers or first in importlib.import_module(room).__all__)
+    found = Case(name, covers or (f"{next(rooms)}.{first}",), **given)
     CASES.append(found)
     return found

@@ -15,10 +15,13 @@ WIDTH, WORDS = 6, 11
 class Model(torch.nn.Module):
     """Returns a loss in a dictionary, as models of Hugging Face do."""
 
-    def __init__(self):
+    def __init__(self, **own):
         super().__init__()
         self.first = torch.nn.Linear(WIDTH, 8)
         self.last = torch.nn.Linear(8, 1)
+        for name, value in own.items():
+            keep = self.register_buffer if type(value) is torch.Tensor else self.__setattr__
+            keep(name, value)
 
     def between(self, x):
         return torch.tanh(x)
@@ -29,8 +32,7 @@ class Model(torch.nn.Module):
 
 class Dropout(Model):
     def __init__(self):
-        super().__init__()
-        self.drop = torch.nn.Dropout(0.5)
+        super().__init__(drop=torch.nn.Dropout(0.5))
 
     def between(self, x):
         return self.drop(x)
@@ -53,8 +55,7 @@ class Python(Model):
 
 class Encoder(Model):
     def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        super().__init__(layer=torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True))
 
     def between(self, x):
         return self.layer(x[None])[0]
@@ -102,8 +103,7 @@ class Generated(Model):
     """Draws from a generator of torch of its own."""
 
     def __init__(self):
-        super().__init__()
-        self.draws = torch.Generator()
+        super().__init__(draws=torch.Generator())
 
     def between(self, x):
         return x * (torch.rand(x.shape, generator=self.draws) < 0.5)
@@ -120,9 +120,7 @@ APART = [
 
 class FunctionalNorm(Model):
     def __init__(self):
-        super().__init__()
-        self.register_buffer("mean", torch.zeros(8))
-        self.register_buffer("var", torch.ones(8))
+        super().__init__(mean=torch.zeros(8), var=torch.ones(8))
 
     def between(self, x):
         rows = torch.cat([x, x + 1])
@@ -141,8 +139,7 @@ class UncountedNorm(Model):
 
 class MovingAverage(Model):
     def __init__(self):
-        super().__init__()
-        self.register_buffer("mean", torch.zeros(8))
+        super().__init__(mean=torch.zeros(8))
 
     def between(self, x):
         self.mean.data.mul_(0.9).add_(x.detach().mean(0), alpha=0.1)
@@ -151,8 +148,7 @@ class MovingAverage(Model):
 
 class FrozenCodebook(Model):
     def __init__(self):
-        super().__init__()
-        self.codes = torch.nn.Parameter(torch.zeros(3, 8), requires_grad=False)
+        super().__init__(codes=torch.nn.Parameter(torch.zeros(3, 8), requires_grad=False))
 
     def between(self, x):
         with torch.no_grad():
@@ -172,8 +168,7 @@ class PlainAttribute(Model):
 
 class NumpyAttribute(Model):
     def __init__(self):
-        super().__init__()
-        self.kept = {"mean": np.zeros(8)}
+        super().__init__(kept={"mean": np.zeros(8)})
 
     def between(self, x):
         self.kept["mean"] *= 0.9
@@ -197,8 +192,7 @@ class OwnNumpy(Model):
     """Draws from a generator that cannot be set for a unit."""
 
     def __init__(self):
-        super().__init__()
-        self.draws = np.random.default_rng(0)
+        super().__init__(draws=np.random.default_rng(0))
 
     def between(self, x):
         return x * torch.from_numpy(self.draws.normal(1.0, 0.5, x.shape)).float()
@@ -206,8 +200,7 @@ class OwnNumpy(Model):
 
 class OwnPython(Model):
     def __init__(self):
-        super().__init__()
-        self.draws = random.Random(0)
+        super().__init__(draws=random.Random(0))
 
     def between(self, x):
         return x * self.draws.gauss(1.0, 0.5)

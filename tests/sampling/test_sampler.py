@@ -1,10 +1,12 @@
-"""The batches are distributed as the theorems assume, at a fixed significance."""
+"""The batches are distributed as the theorems assume, at a fixed significance; amplification."""
 
+from fractions import Fraction
 from itertools import combinations
 from math import comb
 
 import numpy as np
 import pytest
+from mpmath import mp, mpf
 from scipy import stats
 
 from accountant import sampling
@@ -207,3 +209,23 @@ def test_a_loader_gets_the_batches_of_the_whole_run():
     assert list(batches) == [batch.tolist() for batch in sampler.batches(4)]
     with pytest.raises(ArgumentTypeError, match="sampler must be"):
         BatchSampler([[0, 1]])
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 0.3, 1.0, 20.0, 800.0])
+@pytest.mark.parametrize("q", [1e-9, 0.01, 0.9])
+@pytest.mark.parametrize("sampler", ["poisson", "fixed size"])
+def test_amplify(epsilon, q, sampler):
+    from mpmath import expm1, log1p
+
+    found = sampling.amplify(epsilon, delta=1e-5, sampling_probability=q, sampler=sampler)
+    with mp.workdps(40):
+        exact = log1p(mpf(q) * expm1(mpf(epsilon)))
+        assert mpf(found.epsilon) >= exact
+        assert mpf(found.epsilon) <= exact * (1 + mpf(10) ** -9)
+    assert Fraction(found.delta) >= Fraction(q) * Fraction(1e-5)
+
+
+def test_amplify_at_the_ends():
+    assert sampling.amplify(1.0, delta=1e-5, sampling_probability=1.0)[:2] == (1.0, 1e-5)
+    assert sampling.amplify(1.0, delta=1e-5, sampling_probability=0.0)[:2] == (0.0, 0.0)
+    assert sampling.amplify(0.0, delta=0.5, sampling_probability=0.5)[:2] == (0.0, 0.25)

@@ -1,6 +1,9 @@
-"""ε after every release of different kinds: above the truth, close to it, and never falling."""
+"""ε after releases of different kinds, above the truth and close to it; prefixes of histories."""
 
 import math
+from collections import Counter
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,9 +13,21 @@ from hypothesis import strategies as st
 import accountant as ac
 from accountant.analyses.over_steps import history
 from accountant.analyses.over_steps.curve import known_bounds
-from accountant.analyses.over_steps.history import composed_bounds, counts_after
+from accountant.analyses.over_steps.history import (
+    Part,
+    check_length,
+    composed_bounds,
+    counts_after,
+    counts_at,
+    evenly,
+    first,
+    spread,
+)
 from accountant.errors import UnsupportedError
 from accountant.ledger import Accountant
+from support.oracle import compositions as laws
+from support.oracle.composed import ball
+from support.oracle.monotone_ratio import gaussian
 
 DELTA = 1e-5
 STEP = ac.PoissonSampled(ac.Gaussian(1.1), 0.01)
@@ -24,41 +39,6 @@ def ledger_of(*entries):
     for mechanism, count in entries:
         ledger.compose(mechanism, count)
     return ledger
-
-
-def response(epsilon, delta, count):
-    """Return the losses of ``count`` (ε, δ) releases that show everything with probability δ."""
-    atoms = {}
-    share = 1.0 / (1.0 + math.exp(-epsilon))
-    for k in range(count + 1):
-        mass = math.comb(count, k) * share**k * (1 - share) ** (count - k)
-        atoms[(2 * k - count) * epsilon] = mass * (1 - delta) ** count
-    return atoms, 1.0 - (1 - delta) ** count
-
-
-def true_epsilon(mu, atoms, infinite, delta):
-    """Return ε(delta) of one Gaussian release of ``mu`` and independent losses, by bisection."""
-
-    def spent(epsilon):
-        total = infinite
-        for loss, mass in atoms.items():
-            rest = epsilon - loss
-            if mu == 0.0:
-                total += mass * max(0.0, -math.expm1(rest))
-                continue
-            first = 0.5 * math.erfc((rest / mu - mu / 2) / math.sqrt(2))
-            total += mass * (
-                first - math.exp(rest) * 0.5 * math.erfc((rest / mu + mu / 2) / math.sqrt(2))
-            )
-        return total
-
-    low, high = 0.0, 50.0
-    if not spent(high) <= delta:
-        return math.inf
-    for _ in range(80):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if spent(middle) <= delta else (middle, high)
-    return high
 
 
 KINDS = [("gauss", 2.0), ("gauss", 9.0), ("pure", 0.05), ("pure", 0.6), ("approximate", 0.3)]
@@ -76,35 +56,25 @@ def test_no_prefix_is_below_the_truth(entries, own, checkpoints):
         "pure": lambda e: ac.RandomizedResponse(e, k=2),
         "approximate": lambda e: ac.ApproximateDP(e, delta=own),
     }
-    ledger, truths = Accountant(), []
-    mu2, counts, shown = 0.0, {}, 0
+    ledger, truths, square, counts = Accountant(), [], ball(0), Counter()
     for (kind, value), count in entries:
         ledger.compose(made[kind](value), count)
         for _ in range(count):
             if kind == "gauss":
-                mu2 += value**-2
+                square += 1 / ball(value) ** 2
             else:
-                counts[value] = counts.get(value, 0) + 1
-                shown += kind == "approximate"
-            atoms = {0.0: 1.0}
-            for size, n in counts.items():
-                one, _ = response(size, 0.0, n)
-                atoms = {
-                    a + b: sum(
-                        p * q for x, p in atoms.items() for y, q in one.items() if x + y == a + b
-                    )
-                    for a in atoms
-                    for b in one
-                }
-            kept = (1 - own) ** shown
-            atoms = {loss: mass * kept for loss, mass in atoms.items()}
-            truths.append(true_epsilon(math.sqrt(mu2), atoms, 1 - kept, DELTA))
+                counts[value, own if kind == "approximate" else 0.0] += 1
+            parts = [laws.power(laws.response(e, 2, d), n) for (e, d), n in counts.items()]
+            density = gaussian(square.sqrt()) if square > 0 else None
+            truths.append(partial(laws.profile, laws.product(parts), density=density))
     curve = ledger.epsilon_over_steps(DELTA, checkpoints=checkpoints)
     assert curve.shape == (len(ledger),)
     assert (curve[1:] >= curve[:-1]).all()
-    assert (curve >= np.array(truths) * (1 - 1e-9) - 1e-12).all()
-    if checkpoints is None:
-        assert curve[-1] <= truths[-1] * (1 + 1e-4) + 1e-4 or truths[-1] == math.inf
+    for epsilon, truth in zip(curve.tolist(), truths, strict=True):
+        assert epsilon == math.inf or not truth(epsilon) > DELTA * (1 + 1e-12)
+    near = min(float(curve[-1] - 1e-4) / (1 + 1e-4), 50.0)
+    if checkpoints is None and near > 0.0:
+        assert not truths[-1](near) < DELTA
 
 
 MIXES = {
@@ -184,3 +154,51 @@ class Curveless:
 )
 def test_a_divergence_that_is_not_known_bounds_nothing(found, used):
     assert history._finite_divergence(Curveless(found), 2.0) == used
+
+
+# Equal mechanisms need not be one object.
+PLAIN = st.sampled_from([1.0, 2.0, 3.0]).map(ac.Gaussian)
+HISTORIES = st.lists(st.builds(Part, PLAIN, st.integers(1, 9)), max_size=8)
+
+
+def written_out(history):
+    return [item.mechanism for item in history for _ in range(item.count)]
+
+
+@given(HISTORIES, st.sets(st.integers(1, 80)))
+def test_the_counts_of_a_prefix(history, lengths):
+    releases = written_out(history)
+    reached = sorted(n for n in lengths if n <= len(releases))
+    found = list(counts_at(history, sorted(lengths)))
+    assert [n for n, _ in found] == reached
+    for n, counts in found:
+        # In the order of their first release.
+        assert counts == tuple(Counter(releases[:n]).items())
+        assert counts_after(history, n) == counts
+        assert written_out(first(history, n)) == releases[:n]
+
+
+@given(st.integers(1, 10**6), st.integers(1, 50))
+def test_even_lengths_end_at_the_last_release(length, points):
+    found = evenly(length, points)
+    assert found == sorted(set(found))
+    assert found[0] >= 1
+    assert found[-1] == length
+    assert len(found) == min(length, points)
+    gaps = [b - a for a, b in zip([0, *found], found, strict=False)]
+    assert max(gaps) - min(gaps) <= 1
+
+
+@given(st.integers(1, 10**6), st.sampled_from([1.07, 1.4]))
+def test_spread_lengths_grow_by_at_most_a_factor(length, growth):
+    found = spread(length, growth)
+    assert found[0] == 1
+    assert found[-1] == length
+    for a, b in pairwise(found):
+        assert a < b <= max(a + 1, growth * a)
+
+
+def test_histories_too_long_for_a_curve_are_refused():
+    check_length([Part(ac.Gaussian(1.0), 10**7)])
+    with pytest.raises(ac.DomainError, match="10000001"):
+        check_length([Part(ac.Gaussian(1.0), 10**7), Part(ac.Gaussian(1.0), 1)])
