@@ -52,3 +52,16 @@ def test_binomial_tails_are_rounded_up(n, data, p):
         exact, mode = min(1, sum(terms[v:], mpmath.mpf(0))), max(terms)
         assert exact <= binomial_tail(v, n, p) <= exact * (1 + mpmath.mpf("1e-8")) + 1e-290
         assert mode <= binomial_mode(n, p) <= mode * (1 + mpmath.mpf("1e-6"))
+
+
+@pytest.mark.parametrize("n", [1, 7, 40])
+@pytest.mark.parametrize("error", [0.05, 0.3])
+def test_a_bound_on_a_proportion_covers_it(n, error):
+    """Whatever the proportion: just above the bound of k, k and fewer are that improbable."""
+    with mpmath.workdps(40):
+        for k in range(n):
+            p = mpmath.mpf(clopper_pearson_upper(k, n, error))
+            few = sum(mpmath.binomial(n, j) * p**j * (1 - p) ** (n - j) for j in range(k + 1))
+            assert few <= error
+            assert few >= error * (1 - mpmath.mpf("1e-6"))
+    assert clopper_pearson_upper(n, n, error) == 1.0

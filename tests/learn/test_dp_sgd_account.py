@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import accountant as ac
 from accountant.errors import BudgetExceeded
-from accountant.learn import SGD, PerExampleModel
+from accountant.learn import SGD, AdaptiveQuantile, PerExampleModel
 from accountant.ledger import Accountant, Budget
 from support.dp_sgd_runs import Still, train
 
@@ -108,6 +108,14 @@ def test_discrete_gaussian_is_accounted_by_renyi():
     assert exact < rdp <= result.epsilon < 1.1 * rdp
     result = train(noise="discrete_gaussian", noise_multiplier=None, target_epsilon=1.0)
     assert 0.999 < result.epsilon <= 1.0
+
+
+def test_the_adaptive_count_is_paid_for():
+    rule = AdaptiveQuantile(1.0, count_noise=2.0)
+    gradient = rule.gradient_noise(1.0)
+    # Two Gaussian releases of one sample: the squared ratios add up.
+    assert gradient**-2 + (2 * 2.0) ** -2 <= 1.0
+    assert gradient == pytest.approx((1 - 1 / 16) ** -0.5)
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "discrete_gaussian"])

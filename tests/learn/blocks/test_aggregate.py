@@ -104,6 +104,26 @@ def test_bad_input_is_refused(call, error):
         call()
 
 
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_the_mean_has_the_noise_that_is_charged(noise):
+    generator, blocks, multiplier = SecureGenerator(14), 8, 3.0
+    found = [
+        private_block_mean(
+            np.full(blocks, 0.5),
+            (0.0, 1.0),
+            noise=noise,
+            noise_multiplier=multiplier,
+            rng=generator,
+        )
+        for _ in range(3000)
+    ]
+    off = np.array([each.value - 0.5 for each in found]) * blocks / multiplier
+    size = np.abs(off).mean() if noise == "laplace" else math.sqrt((off**2).mean())
+    assert size == pytest.approx(1.0, abs=0.1)
+    kind = ac.Laplace if noise == "laplace" else ac.Gaussian
+    assert found[0].mechanism == kind(multiplier)
+
+
 def test_the_median_has_the_law_that_is_charged():
     """Two candidates, two estimates apart in score: the worse one with chance 1/(1 + e^ε)."""
     generator, epsilon, draws = SecureGenerator(15), 1.0, 3000

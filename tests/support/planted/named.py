@@ -199,7 +199,7 @@ def canaries_not_guessed(original, guesses, epsilon, delta):
 
 @bug(
     "audit.two_sample:clopper_pearson_upper",
-    "audit/test_confidence.py::test_clopper_pearson_is_rounded_to_the_safe_side",
+    "audit/test_confidence.py::test_a_bound_on_a_proportion_covers_it",
 )
 def one_success_less(original, successes, trials, error):
     """a confidence bound counts one success less"""
@@ -266,7 +266,7 @@ def rappor_one_bit(original, self):
 
 @bug(
     "learn.blocks:rounded_laplace",
-    "learn/blocks/test_aggregate.py::test_means",
+    "learn/blocks/test_aggregate.py::test_the_mean_has_the_noise_that_is_charged",
 )
 def mean_of_blocks_half_noise(original, generator, n, scale):
     """a mean of blocks gets half of its Laplace noise"""
