@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from accountant import checks
 from accountant._basics.rounding import U
 from accountant.checks import Argument
-from accountant.errors import ArgumentTypeError, DomainError
+from accountant.errors import DomainError
 
 CLIPPING_NORM = Argument(
     "clipping_norm",
@@ -214,10 +214,6 @@ def as_clipping(value: ClippingLike) -> Clipping:
     """Return the rule itself, or flat clipping for a number."""
     if isinstance(value, Clipping):
         return value
+    wanted, advice = "a number or a clipping rule", "For one norm a layer use PerLayer"
     number = checks.real(CLIPPING_NORM, value)
-    if isinstance(number, float):
-        return Flat(number)
-    raise ArgumentTypeError(
-        f"clipping_norm must be a number or a clipping rule; got {value!r}."
-        " For one norm a layer use PerLayer"
-    )
+    return Flat(checks.instance("clipping_norm", number, float, wanted, advice))

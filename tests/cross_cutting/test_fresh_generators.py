@@ -124,7 +124,6 @@ OTHERS = {
     "Network", "MultilayerPerceptron", "ConvolutionalNetwork", "RandomFourierFeatures",
     "NoiseSource", "Fit", "generator_of", "TeacherEnsemble", "train_student",
     "Synthesis", "MarginalSynthesis", "GeneratorSynthesis", "GanSynthesis", "PateGanSynthesis",
-    "public_generator",
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import accountant as ac
 from accountant.errors import BudgetExceeded
 from accountant.learn import SGD, AdaptiveQuantile, PerExampleModel
 from accountant.ledger import Accountant, Budget
-from support.dp_sgd_runs import Still, Untouchable, train
+from support.dp_sgd_runs import Still, train
 
 
 @settings(max_examples=25)
@@ -86,15 +86,6 @@ def test_training_stops_when_somebody_else_spends_the_budget():
     result = train(ledger=ledger, steps=allowed - allowed % 2, callbacks=[spend])
     assert result.steps == (allowed + 1) // 2
     assert ledger.epsilon(1e-5) <= 4.0
-
-
-@pytest.mark.long
-def test_an_accountant_is_charged_along():
-    ledger = Accountant(Budget(6.0, 1e-5))
-    result = train(ledger=ledger, steps=None)
-    assert len(ledger) == result.steps > 0
-    with pytest.raises(BudgetExceeded):
-        train(Untouchable(5), ledger=ledger, steps=1)
 
 
 def test_callbacks_stop_training():

@@ -98,7 +98,8 @@ class Ended(Exception):  # noqa: N818 - nothing is wrong
 
 def here(saved):
     """Give a checkpoint this machine's rounding of sums and exponentials; the rest is portable."""
-    saved.header["identity"]["function"] = function_digest(LogisticRegression(2), *data())
+    model = LogisticRegression(2)
+    saved.header["identity"]["function"] = function_digest(model, *model.check(*data()))
     return saved
 
 

@@ -100,12 +100,7 @@ class SoftmaxRegression(_Linear):
         super().__init__(features, SoftmaxLoss(_positive("classes", classes)), **given)
 
 
-def _head(outputs: int, task: str) -> Loss:
-    if task == "classification":
-        return SoftmaxLoss(outputs)
-    if task == "regression":
-        return SquaredLoss(outputs)
-    raise DomainError(f"task must be 'classification' or 'regression'; got {task!r}")
+HEADS = {"classification": SoftmaxLoss, "regression": SquaredLoss}
 
 
 class MultilayerPerceptron(Network):
@@ -141,7 +136,8 @@ class MultilayerPerceptron(Network):
         layers: list[Layer] = []
         for inputs, outputs in pairwise(sizes):
             layers += [Dense(inputs, outputs), Activation(activation)]
-        super().__init__(layers[:-1], _head(sizes[-1], task), (sizes[0],), dtype=dtype, seed=seed)
+        loss = HEADS[checks.choice("task", task, tuple(HEADS))](sizes[-1])
+        super().__init__(layers[:-1], loss, (sizes[0],), dtype=dtype, seed=seed)
 
 
 class ConvolutionalNetwork(Network):
