@@ -94,12 +94,8 @@ class Chain:
                 raise DomainError(
                     f"secret must have at least {_LEAST_SECRET} bytes; got {len(secret)}"
                 )
-        self._mac = None if secret is None else hmac.new(secret, digestmod="sha256")
-
-    @property
-    def keyed(self) -> bool:
-        """Whether hashes need a secret."""
-        return self._mac is not None
+        self.keyed = secret is not None
+        self._hash: Any = hmac.new(secret, digestmod="sha256") if secret else hashlib.sha256()
 
     def first(self, identity: str) -> str:
         """Return what the first row's hash covers in place of a hash before it."""
@@ -117,12 +113,9 @@ class Chain:
         return self._digest(f"{before}\n{seq}\n{time}\n{action}\n{mark}\n{body}")
 
     def _digest(self, text: str) -> str:
-        data = text.encode("utf-8", "surrogatepass")
-        if self._mac is None:
-            return hashlib.sha256(data).hexdigest()
-        mac = self._mac.copy()
-        mac.update(data)
-        return mac.hexdigest()
+        made = self._hash.copy()
+        made.update(text.encode("utf-8", "surrogatepass"))
+        return str(made.hexdigest())
 
 
 class Transaction:
