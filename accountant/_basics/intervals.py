@@ -75,9 +75,8 @@ class Interval:
             for a in (self.lower, self.upper)
             for b in (y.lower, y.upper)
         ]
-        return Interval(
-            min(DOWN.multiply(a, b) for a, b in pairs), max(UP.multiply(a, b) for a, b in pairs)
-        )
+        ends = [DOWN.multiply(a, b) for a, b in pairs], [UP.multiply(a, b) for a, b in pairs]
+        return Interval(min(ends[0]), max(ends[1]))
 
     __rmul__ = __mul__
 
@@ -93,9 +92,8 @@ class Interval:
                     pairs += [(ZERO, b), (a, ONE.copy_sign(b))]
                 else:
                     pairs.append((a, b))
-        return Interval(
-            min(DOWN.divide(a, b) for a, b in pairs), max(UP.divide(a, b) for a, b in pairs)
-        )
+        ends = [DOWN.divide(a, b) for a, b in pairs], [UP.divide(a, b) for a, b in pairs]
+        return Interval(min(ends[0]), max(ends[1]))
 
     def __rtruediv__(self, other: Number) -> Interval:
         return of(other) / self

@@ -48,9 +48,8 @@ class Command(click.Command):
         try:
             return super().invoke(ctx)
         except AccountantError as error:
-            error.args = tuple(
-                named_options(each, self) if isinstance(each, str) else each for each in error.args
-            )
+            words = (named_options(w, self) if isinstance(w, str) else w for w in error.args)
+            error.args = tuple(words)
             raise
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

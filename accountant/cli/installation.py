@@ -160,11 +160,8 @@ def _show(found: list[Check], versions: dict[str, Any]) -> None:
     for check in found:
         for fault in check.faults[:5]:
             click.echo(f"{check.name}: {fault}")
-    print_table(
-        ("", "version"),
-        [(name, value or "not installed") for name, value in versions.items()],
-        left=frozenset((0, 1)),
-    )
+    cells = [(name, value or "not installed") for name, value in versions.items()]
+    print_table(("", "version"), cells, left=frozenset((0, 1)))
 
 
 def _versions() -> dict[str, str | None]:

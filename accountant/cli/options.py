@@ -312,9 +312,8 @@ def parse(text: str, name: str, *, toml: bool | None = None) -> Pipeline:
     """
     is_toml = not text.lstrip().startswith("{") if toml is None else toml
     try:
-        document = (
-            tomllib.loads(text) if is_toml else json.loads(text, object_pairs_hook=schema.unique)
-        )
+        reads = json.JSONDecoder(object_pairs_hook=schema.unique).decode
+        document = (tomllib.loads if is_toml else reads)(text)
     except (ValueError, RecursionError) as error:
         raise DomainError(f"{name} cannot be read: {error}") from None
     try:

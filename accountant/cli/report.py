@@ -134,9 +134,7 @@ def _kind(output: Path | None, kind: str | None, as_json: bool) -> str:
         return "json"
     found = kind or suffix or "html"
     if found not in FORMATS:
-        raise DomainError(
-            f"--output must end in .html, .md, .json or .yaml, or --format say which; got {output}"
-        )
+        raise DomainError(f"--output must end in .html, .md, .json or .yaml; got {output}")
     return found
 
 

@@ -74,9 +74,8 @@ def _shared(command: Callable[..., None]) -> Callable[..., None]:
 
 def _spends(count: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Attach what a command takes that spends budgets of blocks."""
-    return lambda command: attached(URL, ADDRESSES, release_options, LABEL, KEY, count)(
-        _shared(command)
-    )
+    attach = attached(URL, ADDRESSES, release_options, LABEL, KEY, count)
+    return lambda command: attach(_shared(command))
 
 
 def ledger_at(place: str, secret_file: Path | None) -> Accountant:
@@ -285,9 +284,8 @@ def _print_blocks(found: list[Block], as_json: bool) -> None:
         # Rounded down: never more than there is.
         percent = "" if left is None else f"{int(1000 * left) / 10} %"
         spent = [f"{text_up(each['epsilon'])} at δ = {each['delta']:g}" for each in row["epsilons"]]
-        cells.append(
-            (row["block"], str(row["releases"]), str(row["reserved"]), percent, "; ".join(spent))
-        )
+        counts = str(row["releases"]), str(row["reserved"])
+        cells.append((row["block"], *counts, percent, "; ".join(spent)))
     headings = ("block", "releases", "of them reserved", "left", "ε ≤")
     print_table(headings, cells)  # an address is never folded
 

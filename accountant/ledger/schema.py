@@ -80,9 +80,7 @@ def encode_mechanism(mechanism: Mechanism, depth: int = 0) -> dict[str, Any]:
     """Write a mechanism as its name and its fields; what could not be read again is refused."""
     name = type(mechanism).__name__
     if _registry().get(name) is not type(mechanism):
-        raise UnsupportedError(
-            f"{type(mechanism)!r} is not known to files; call accountant.ledger.register on it"
-        )
+        raise UnsupportedError(f"{type(mechanism)!r} is not known to files; register it")
     return {"mechanism": name, "parameters": encode_fields(mechanism, depth)}
 
 
@@ -224,9 +222,7 @@ def keys(
         raise LedgerError(f"{what} must be an object; got the {type(value).__name__} {value!r:.60}")
     if unknown := sorted(set(value) - required, key=str):
         listing = ", ".join(sorted(required))
-        raise LedgerError(
-            f"{what} must not have the unknown key {unknown[0]!r:.60}; known: {listing}"
-        )
+        raise LedgerError(f"{what} must not have the unknown key {unknown[0]!r:.60}: {listing}")
     if missing := sorted(required - set(value) - optional):
         raise LedgerError(f"{what} must have the key {missing[0]!r}")
 

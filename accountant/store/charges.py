@@ -188,9 +188,7 @@ def again(turn: Transaction, request: Request, found: State) -> Decision:
     where = "named" if "named" in new else "blocks"
     same = old["entries"] == new["entries"] and old.get(where) == new[where]
     if action != request.action or not same or ("named" in old) != ("named" in new):
-        raise LedgerConflict(
-            f"key {request.key!r} was used for another {action}, row {row} of the journal"
-        )
+        raise LedgerConflict(f"key {request.key!r} was used for another {action}, row {row}")
     if ended and ended[0][1] < request.entry.count:
         ending, used = ended[0]
         raise LedgerConflict(
@@ -222,9 +220,7 @@ def common_relation(turn: Transaction, request: Request, blocks: Sequence[Held])
                 *range_of(group),
             )
             if found[0][0] > 1:
-                raise UnsupportedError(
-                    f"{group} has several blocks, and is not charged under replace-one"
-                )
+                raise UnsupportedError(f"{group} has several blocks, and replace-one needs one")
     return relation.name
 
 
@@ -324,9 +320,7 @@ def settle(turn: Transaction, key: str, used: int | None) -> int:
         turn.leave()
         return int(number[0])
     if wanted < count and turn.now >= until:
-        raise LedgerConflict(
-            f"the lease of reservation {key!r} has ended: all {count} count as released"
-        )
+        raise LedgerConflict(f"the lease of reservation {key!r} has ended: all {count} count")
     number = turn.append("commit" if wanted else "abort", settled)
     if wanted < count:
         turn.hold(body["blocks"], kind, wanted - count)

@@ -166,9 +166,7 @@ class Access:
             self._begin_anew()
         thread, process = threading.get_ident(), self._process
         if thread in (self._holder, self._paused):
-            raise LedgerError(
-                "this thread is in a call of the store already; use it after the signal's handler"
-            )
+            raise LedgerError("in a call of the store already; use it after the handler")
         deadline = time.monotonic() + self._timeout
         patience = min(self._timeout, threading.TIMEOUT_MAX)
         try:

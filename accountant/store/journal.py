@@ -91,9 +91,7 @@ class Chain:
         if secret is not None:
             checks.instance("secret", secret, bytes, "bytes")
             if len(secret) < _LEAST_SECRET:
-                raise DomainError(
-                    f"secret must have at least {_LEAST_SECRET} bytes; got {len(secret)}"
-                )
+                raise DomainError(f"secret must have >= {_LEAST_SECRET} bytes; got {len(secret)}")
         self.keyed = secret is not None
         self._hash: Any = hmac.new(secret, digestmod="sha256") if secret else hashlib.sha256()
 
@@ -250,9 +248,8 @@ def create(database: Database, chain: Chain) -> None:
         for statement in _TABLES:
             database.execute(statement.format(integer=database.integer, bytewise=database.bytewise))
         identity = f"{secrets.token_hex(16)}:{schema(database)}"
-        database.execute(
-            "INSERT INTO accountant_store VALUES (?, ?, ?)", (VERSION, identity, int(chain.keyed))
-        )
+        stated = VERSION, identity, int(chain.keyed)
+        database.execute("INSERT INTO accountant_store VALUES (?, ?, ?)", stated)
         database.execute("INSERT INTO accountant_head VALUES (1, 0, ?)", (chain.first(identity),))
         database.commit()
     except BaseException:

@@ -23,9 +23,7 @@ from accountant.store.verification import Verification
 T = TypeVar("T")
 
 _TIMEOUT = checks.positive("timeout", "It is the seconds to wait for the database")
-_LEASE = checks.Argument(
-    "lease", "a number of seconds in (0, 1e9]", lambda x: (x > 0.0) & (x <= 1e9), ""
-)
+_LEASE = checks.Argument("lease", "seconds in (0, 1e9]", lambda x: (x > 0.0) & (x <= 1e9), "")
 
 
 class Receipt(NamedTuple):

@@ -299,9 +299,8 @@ class _Replay:
 
             def fits(held: dict[int, int], budget: str = budget, menu: Any = menu) -> bool:
                 counts = sorted((kind, count) for kind, count in held.items() if count)
-                case = Case(
-                    budget, menu, tuple((texts.mechanism_of(self._kinds[k]), n) for k, n in counts)
-                )
+                after = tuple((texts.mechanism_of(self._kinds[k]), n) for k, n in counts)
+                case = Case(budget, menu, after)
                 if case not in known:
                     known[case] = decisions.admits(case)
                 return known[case]
