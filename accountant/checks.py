@@ -321,10 +321,7 @@ Q = Argument(
     "a sampling probability in [0, 1]",
     lambda x: (x >= 0.0) & (x <= 1.0),
     "It is the expected batch size over the number of records",
-    lambda x: (
-        "It is expected_batch_size / dataset_size, at most 1; were q and sigma swapped?"
-        * bool(x > 1.0)
-    ),
+    lambda x: "It is at most 1; were q and sigma swapped?" * bool(x > 1.0),
 )
 SAMPLING_PROBABILITY = Q._replace(
     name="sampling_probability",

@@ -147,15 +147,10 @@ def doctor(as_json: bool) -> int:
 
 
 def _show(found: list[Check], versions: dict[str, Any]) -> None:
-    rows = [
-        (
-            check.name,
-            str(check.cases),
-            "ok" if not check.faults else f"{len(check.faults)} FAULTS",
-            f"{check.seconds:.2f} s",
-        )
-        for check in found
-    ]
+    rows = []
+    for check in found:
+        result = f"{len(check.faults)} FAULTS" if check.faults else "ok"
+        rows.append((check.name, str(check.cases), result, f"{check.seconds:.2f} s"))
     print_table(("check", "cases", "result", "time"), rows, left=frozenset((0, 2)))
     for check in found:
         for fault in check.faults[:5]:

@@ -68,11 +68,8 @@ def read(path: Path, target: str | None, features: str | None = None) -> Data:
             raise DomainError(
                 f"--features must be different columns, without the target's; got {features!r:.200}"
             )
-    return Data(
-        np.ascontiguousarray(values[:, chosen]),
-        values[:, goal],
-        None if names is None else tuple(names[k] for k in chosen),
-    )
+    used = None if names is None else tuple(names[k] for k in chosen)
+    return Data(np.ascontiguousarray(values[:, chosen]), values[:, goal], used)
 
 
 def _refuse_index(path: Path, names: list[str] | None, chosen: list[int]) -> None:

@@ -327,12 +327,8 @@ class RecordKinds:
     def units(self, counts: FloatArray) -> FloatArray:
         """Return the units of the packets that hold ``counts``, of shape (kinds, n)."""
         # Exact: what is beyond 2**40 releases is beyond any capacity.
-        return np.asarray(
-            sum(
-                np.ceil(row / level.releases) * level.units
-                for row, level in zip(counts, self._levels, strict=True)
-            )
-        )
+        rows = zip(counts, self._levels, strict=True)
+        return np.asarray(sum(np.ceil(row / kind.releases) * kind.units for row, kind in rows))
 
     def releases(self, norms: FloatArray, sigma: float, probability: float) -> FloatArray:
         """Return one release of the cheapest kind that dominates each contribution.

@@ -119,11 +119,8 @@ def _meant(name: object) -> str:
 def _arguments(kind: type[Mechanism]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the names of all arguments of a mechanism, and of those that have a default."""
     fields = [f for f in dataclasses.fields(cast(Any, kind)) if f.init]
-    optional = (
-        f
-        for f in fields
-        if f.default is not dataclasses.MISSING or f.default_factory is not dataclasses.MISSING
-    )
+    none = dataclasses.MISSING
+    optional = (f for f in fields if f.default is not none or f.default_factory is not none)
     return frozenset(map(_argument, fields)), frozenset(map(_argument, optional))
 
 

@@ -214,12 +214,9 @@ def common_relation(turn: Transaction, request: Request, blocks: Sequence[Held])
                 f" {block.address}, {other!r}; got {relation!r}"
             )
     if relation is NeighbouringRelation.REPLACE_ONE:
+        counted = "SELECT count(*) FROM accountant_blocks WHERE address >= ? AND address < ?"
         for group in groups:
-            found = turn.ask(
-                "SELECT count(*) FROM accountant_blocks WHERE address >= ? AND address < ?",
-                *range_of(group),
-            )
-            if found[0][0] > 1:
+            if turn.ask(counted, *range_of(group))[0][0] > 1:
                 raise UnsupportedError(f"{group} has several blocks, and replace-one needs one")
     return relation.name
 
@@ -259,12 +256,10 @@ def plan(turn: Transaction, request: Request, most: bool) -> tuple[Decision, int
     made = request._replace(entry=replace(item, count=count))
     kind = kind_of(turn, item.mechanism, found)
     row = turn.append("plan", contents(made, found, kind), request.key)
+    update = "UPDATE accountant_blocks SET planned = ?, relation = ? WHERE id = ?"
     for block in found.blocks:
         planned = [*decisions.plan_of(block.planned), (kind, count, item.label)]
-        turn.later(
-            "UPDATE accountant_blocks SET planned = ?, relation = ? WHERE id = ?",
-            (texts.compact(planned), relation, block.id),
-        )
+        turn.later(update, (texts.compact(planned), relation, block.id))
     turn.close()
     return Decision(row), count
 
@@ -324,10 +319,8 @@ def settle(turn: Transaction, key: str, used: int | None) -> int:
     number = turn.append("commit" if wanted else "abort", settled)
     if wanted < count:
         turn.hold(body["blocks"], kind, wanted - count)
-    turn.later(
-        "UPDATE accountant_reservations SET state = ?, used = ? WHERE key = ?",
-        ("committed" if wanted else "aborted", wanted, key),
-    )
+    update = "UPDATE accountant_reservations SET state = ?, used = ? WHERE key = ?"
+    turn.later(update, ("committed" if wanted else "aborted", wanted, key))
     turn.close()
     return number
 

@@ -164,10 +164,8 @@ class Transaction:
         if known:
             return int(known[0][0])
         number = self.append(action, {name: json.loads(text)})
-        self.later(
-            f"INSERT INTO accountant_{table} (id, digest, text) VALUES (?, ?, ?)",
-            (number, digest(text), text),
-        )
+        insert = f"INSERT INTO accountant_{table} (id, digest, text) VALUES (?, ?, ?)"
+        self.later(insert, (number, digest(text), text))
         return number
 
     def later(self, sql: str, values: tuple[object, ...]) -> None:

@@ -188,10 +188,8 @@ class _Replay:
             found = base.execute(f"SELECT {columns} FROM accountant_{table}").fetchall()
             different = set(map(tuple, found)) ^ set(expected)
             if different or len(found) != len(expected):
-                yield (
-                    f"the table of {table} is not what the journal says:"
-                    f" {min(map(repr, different), default='a row twice'):.160}"
-                )
+                one = min(map(repr, different), default="a row twice")
+                yield f"the table of {table} is not what the journal says: {one:.160}"
 
     # Rows
 
