@@ -100,9 +100,8 @@ def report(
             certificate=not no_certificate and kind != "registry",
             advance=advance,
         )
-    text = {"html": made.html, "md": made.markdown, "json": made.json, "registry": made.registry}[
-        kind
-    ]()
+    forms = {"html": made.html, "md": made.markdown, "json": made.json, "registry": made.registry}
+    text = forms[kind]()
     if output is None:
         click.echo(text, nl=False)
         return

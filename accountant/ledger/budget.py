@@ -221,9 +221,8 @@ class Budget(Limits):
         if self.filter not in ("moments", "pure"):
             parts.append(f"filter={self.filter!r}")
             parts += [f"kinds={self.kinds!r}"] if self.kinds else []
-        if self.orders is not None and self.orders != default_orders(
-            self.epsilon, self.losses_delta
-        ):
+        own = self.orders
+        if own is not None and own != default_orders(self.epsilon, self.losses_delta):
             parts.append(f"orders={self.orders!r}")
         if self.share != _SHARES.get(self.filter):
             parts.append(f"share={self.share!r}")

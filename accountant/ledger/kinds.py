@@ -315,9 +315,8 @@ class RecordKinds:
 
     def __init__(self, budget: Limits) -> None:
         self._levels = levels_of(budget)
-        if any(
-            level.kind.relation is not NeighbouringRelation.ADD_OR_REMOVE for level in self._levels
-        ):
+        add = NeighbouringRelation.ADD_OR_REMOVE
+        if any(level.kind.relation is not add for level in self._levels):
             raise DomainError(f"kinds must be of add-or-remove for records; got {budget!r:.160}")
         self.capacity = certified(self._levels, budget.epsilon, budget.delta)
 

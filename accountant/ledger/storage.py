@@ -107,9 +107,8 @@ def _held(
         yield
     finally:
         if descriptor >= 0:
-            if (
-                os.getpid() == holder
-            ):  # else it is the parent's; a child's copy would keep it locked
+            # Else it is the parent's; a child's copy would keep it locked.
+            if os.getpid() == holder:
                 files.unlock(descriptor)
             os.close(descriptor)
 
