@@ -29,8 +29,6 @@ from accountant.quick import delta_bounds, epsilon_bounds, get_delta, get_epsilo
 from accountant.relations import NeighbouringRelation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from accountant import attack as attack
     from accountant import audit as audit
     from accountant import calibration as calibration

@@ -54,9 +54,7 @@ class Bounds:
             ordered = np.shape(low) == np.shape(high) and bool(np.all(low <= high))
         # In positive form: NaN is not <= anything.
         if not ordered:
-            raise DomainError(
-                f"Bounds must have lower <= upper, of one shape; got {low!r} and {high!r}"
-            )
+            raise DomainError(f"Bounds must have lower <= upper, of one shape; got {(low, high)}")
 
     @property
     def width(self) -> Ends:

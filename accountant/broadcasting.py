@@ -45,9 +45,7 @@ def common_shape(names: Sequence[str], values: Sequence[Checked]) -> tuple[int, 
         return np.broadcast_shapes(*shapes)
     except ValueError:
         listing = ", ".join(f"{name} {shape}" for name, shape in zip(names, shapes, strict=True))
-        raise DomainError(
-            f"array arguments must broadcast to one shape; got shapes {listing}"
-        ) from None
+        raise DomainError(f"arguments must broadcast to one shape; got {listing}") from None
 
 
 def workers(value: object) -> int:
@@ -55,9 +53,7 @@ def workers(value: object) -> int:
     return 1 if value is None else checks.whole(_WORKERS, value)
 
 
-_WORKERS = Argument(
-    "workers", "None or an integer >= 1", lambda x: x >= 1, "It is a number of threads"
-)
+_WORKERS = Argument("workers", "None or an integer >= 1", lambda x: x >= 1, "They are threads")
 
 
 def flatten(shape: tuple[int, ...], values: Sequence[Checked]) -> list[NDArray[np.float64]]:

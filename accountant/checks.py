@@ -268,9 +268,8 @@ def function(name: str, value: T, of: str, advice: str = "") -> T:
     """Check that ``value`` can be called; ``of`` says with what."""
     if callable(value):
         return value
-    raise ArgumentTypeError(
-        f"{name} must be a function of {of}; got {describe(value)}{followed(advice)}"
-    )
+    text = f"{name} must be a function of {of}; got {describe(value)}{followed(advice)}"
+    raise ArgumentTypeError(text)
 
 
 @overload
@@ -313,9 +312,7 @@ def supported_relation(
 
 
 def _one(name: str, kind: str, shape: tuple[int, ...]) -> ArgumentTypeError:
-    return ArgumentTypeError(
-        f"{name} must be one {kind}; got an array of shape {shape}. Call once for each element"
-    )
+    return ArgumentTypeError(f"{name} must be one {kind}; got an array of shape {shape}")
 
 
 # Arguments that several packages share.
@@ -324,10 +321,7 @@ Q = Argument(
     "a sampling probability in [0, 1]",
     lambda x: (x >= 0.0) & (x <= 1.0),
     "It is the expected batch size over the number of records",
-    lambda x: (
-        "It is expected_batch_size / dataset_size, at most 1; were q and sigma swapped?"
-        * bool(x > 1.0)
-    ),
+    lambda x: "It is at most 1; were q and sigma swapped?" * bool(x > 1.0),
 )
 SAMPLING_PROBABILITY = Q._replace(
     name="sampling_probability",
@@ -335,12 +329,8 @@ SAMPLING_PROBABILITY = Q._replace(
 )
 FINITE = Argument("value", "finite", lambda x: np.isfinite(x), "Neither NaN nor infinity")
 SCALE = Argument("scale", "a number > 0", lambda x: x > 0.0, "It is the scale of the noise")
-SIGMA = Argument(
-    "sigma", "a noise multiplier > 0", SCALE.holds, "It is the deviation over the clipping norm"
-)
-NOISE_MULTIPLIER = SIGMA.renamed(
-    "noise_multiplier", "It is the standard deviation of the noise over the unit of sensitivity"
-)
+SIGMA = Argument("sigma", "a noise multiplier > 0", SCALE.holds, "It is noise over clipping norm")
+NOISE_MULTIPLIER = SIGMA.renamed("noise_multiplier", "It is the deviation over the sensitivity")
 STEPS = Argument(
     "steps",
     "an integer in [0, 2**53]",
@@ -349,18 +339,14 @@ STEPS = Argument(
     lambda x: "It counts releases; were steps and delta swapped?" * bool(0.0 < x < 1.0),
 )
 COUNT = STEPS.renamed("count", "It says how often the mechanism is run")
-USER_RECORDS = integers(
-    "user_records", 1, 10**6, "It is the largest number of records that one user contributes"
-)
+USER_RECORDS = integers("user_records", 1, 10**6, "It is the largest number of one user")
 DATASET_SIZE = integers("dataset_size", 1, MAX_COUNT, "It is the number of records")
 BATCH_SIZE = integers("batch_size", 1, MAX_COUNT, "It is the number of records in a batch")
 EPSILON = Argument("epsilon", "a number >= 0", lambda x: x >= 0.0, "It is a privacy loss in nats")
 RHO = EPSILON.renamed("rho", "It bounds the Rényi divergence by rho * order")
 MU = EPSILON.renamed("mu", "It is a distance of means in standard deviations")
 FINITE_EPSILON = nonnegative("epsilon", "It is in nats")
-SENSITIVITY = FINITE_EPSILON.renamed(
-    "sensitivity", "It is the largest norm of one record's contribution"
-)
+SENSITIVITY = FINITE_EPSILON.renamed("sensitivity", "It is the largest norm of a contribution")
 TARGET_EPS = positive("target_eps", "It is the privacy loss to stay within, in nats")
 DELTA = Argument(
     "delta",
@@ -376,13 +362,9 @@ TARGET_DELTA = Argument(
     "At delta = 0 the ε of Gaussian noise is infinite, so no target can be reached",
     lambda x: f"{DELTA.advice}; were epsilon and delta swapped?" * bool(x >= 1.0),
 )
-PRIOR = TARGET_DELTA.renamed(
-    "prior", "It is the attacker's probability, before the release, that the record was used"
-)
+PRIOR = TARGET_DELTA.renamed("prior", "It is the attacker's belief before the release")
 STATED_DELTA = Argument("delta", "a probability in [0, 1]", Q.holds, "It bounds a probability")
 FPR = Argument("fpr", "a false-positive rate in [0, 1]", Q.holds, "Of records that were not used")
-ORDER = Argument(
-    "order", "a finite Rényi order > 1", lambda x: (x > 1.0) & (x < math.inf), "Any real one"
-)
+ORDER = Argument("order", "a finite Rényi order > 1", lambda x: (x > 1.0) & (x < math.inf), "")
 ORDERS = ORDER.renamed("orders")
 OMEGA = Argument("omega", "a Rényi order > 1", lambda x: x > 1.0, "The curve is bounded below it")

@@ -197,9 +197,8 @@ def compare_samplers(
     for name in chosen:
         sampler = known[name]()
         lower, upper = sampler.epsilon_bounds(noise, target)
-        rows.append(
-            SamplerRow(sampler.name, sampler.relation, float(lower), float(upper), sampler.theorem)
-        )
+        row = sampler.name, sampler.relation, float(lower), float(upper), sampler.theorem
+        rows.append(SamplerRow(*row))
         if on_row is not None:
             on_row(rows[-1])
     return SamplerTable(size, batch, passes, noise, target, tuple(rows))

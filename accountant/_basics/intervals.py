@@ -19,6 +19,7 @@ from decimal import (
     Decimal,
     InvalidOperation,
 )
+from itertools import product
 from typing import TypeAlias
 
 Number: TypeAlias = "Interval | Decimal | float"
@@ -70,14 +71,10 @@ class Interval:
     def __mul__(self, other: Number) -> Interval:
         y = of(other)
         # An end at infinity stands for all that is finite: nothing times it is nothing.
-        pairs = [
-            (a, b) if a and b else (ZERO, ZERO)
-            for a in (self.lower, self.upper)
-            for b in (y.lower, y.upper)
-        ]
-        return Interval(
-            min(DOWN.multiply(a, b) for a, b in pairs), max(UP.multiply(a, b) for a, b in pairs)
-        )
+        ends = product((self.lower, self.upper), (y.lower, y.upper))
+        pairs = [(a, b) if a and b else (ZERO, ZERO) for a, b in ends]
+        low, high = (DOWN.multiply(*p) for p in pairs), (UP.multiply(*p) for p in pairs)
+        return Interval(min(low), max(high))
 
     __rmul__ = __mul__
 
@@ -86,16 +83,13 @@ class Interval:
         if y.lower <= 0 <= y.upper:
             raise ZeroDivisionError("division by an interval that contains zero")
         pairs: list[tuple[Decimal, Decimal]] = []
-        for a in (self.lower, self.upper):
-            for b in (y.lower, y.upper):
-                if a.is_infinite() and b.is_infinite():
-                    # What grows over what grows is anything from 0 on.
-                    pairs += [(ZERO, b), (a, ONE.copy_sign(b))]
-                else:
-                    pairs.append((a, b))
-        return Interval(
-            min(DOWN.divide(a, b) for a, b in pairs), max(UP.divide(a, b) for a, b in pairs)
-        )
+        for a, b in product((self.lower, self.upper), (y.lower, y.upper)):
+            if a.is_infinite() and b.is_infinite():
+                # What grows over what grows is anything from 0 on.
+                pairs += [(ZERO, b), (a, ONE.copy_sign(b))]
+            else:
+                pairs.append((a, b))
+        return Interval(min(DOWN.divide(*p) for p in pairs), max(UP.divide(*p) for p in pairs))
 
     def __rtruediv__(self, other: Number) -> Interval:
         return of(other) / self

@@ -51,9 +51,7 @@ def epsilon(
     q, steps = _sampled(sampling)
     spent = quick.get_epsilon(q, sigma, steps, delta, user_records=user_records, method=method)
     if spent == math.inf and delta > 0.0:
-        raise PrecisionError(
-            f"no finite ε is certified for sigma = {sigma!r} and steps = {steps!r}"
-        )
+        raise PrecisionError(f"no finite ε is certified for {sigma = } and {steps = }")
     values: dict[str, Any] = {"epsilon": spent}
     told = ""
     if method == "exact":
@@ -181,9 +179,8 @@ def curve(
         setting = {"q": q, "sigma": sigma, "delta": delta, "user_records": user_records}
         answer(setting | {"curve": rows}, "", as_json)
         return
-    cells = [
-        (str(n), f"{n * q:.4g}", text_up(spent)) for n, spent in zip(counts, epsilons, strict=True)
-    ]
+    both = zip(counts, epsilons, strict=True)
+    cells = [(str(n), f"{n * q:.4g}", text_up(spent)) for n, spent in both]
     print_table(("steps", "epochs", "ε ≤"), cells)
     click.echo(str(given(q=q, sigma=sigma, delta=delta, user_records=user_records)))
     if plot is not None:

@@ -48,9 +48,8 @@ class Command(click.Command):
         try:
             return super().invoke(ctx)
         except AccountantError as error:
-            error.args = tuple(
-                named_options(each, self) if isinstance(each, str) else each for each in error.args
-            )
+            words = (named_options(w, self) if isinstance(w, str) else w for w in error.args)
+            error.args = tuple(words)
             raise
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -138,14 +137,10 @@ class Group(click.Group):
             code = _complain(error.format_message(), WRONG)
         except BudgetExceeded as error:
             code = _complain(str(error), REFUSED)
-        except PrecisionError as error:
-            code = _complain(str(error), EXHAUSTED)
-        except MemoryError as error:
+        except (PrecisionError, MemoryError) as error:
             code = _complain(str(error) or "not enough memory", EXHAUSTED)
-        except OSError as error:
-            code = _complain(_of_files(error), WRONG)
-        except AccountantError as error:
-            code = _complain(str(error), WRONG)
+        except (OSError, AccountantError) as error:
+            code = _complain(_words(error), WRONG)
         except (click.Abort, KeyboardInterrupt):
             code = _complain("interrupted", INTERRUPTED)
         except Exception as error:
@@ -173,8 +168,7 @@ def _defect(error: Exception) -> int:
     return _complain(told, DEFECT)
 
 
-def _of_files(error: OSError) -> str:
-    """Write what the operating system says without its numbers."""
-    if error.filename is None or error.strerror is None:
-        return str(error)
-    return f"{error.filename}: {error.strerror}"
+def _words(error: Exception) -> str:
+    """Write what the operating system says of a file without its numbers."""
+    name, words = getattr(error, "filename", None), getattr(error, "strerror", None)
+    return str(error) if name is None or words is None else f"{name}: {words}"

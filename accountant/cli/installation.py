@@ -147,24 +147,16 @@ def doctor(as_json: bool) -> int:
 
 
 def _show(found: list[Check], versions: dict[str, Any]) -> None:
-    rows = [
-        (
-            check.name,
-            str(check.cases),
-            "ok" if not check.faults else f"{len(check.faults)} FAULTS",
-            f"{check.seconds:.2f} s",
-        )
-        for check in found
-    ]
+    rows = []
+    for check in found:
+        result = f"{len(check.faults)} FAULTS" if check.faults else "ok"
+        rows.append((check.name, str(check.cases), result, f"{check.seconds:.2f} s"))
     print_table(("check", "cases", "result", "time"), rows, left=frozenset((0, 2)))
     for check in found:
         for fault in check.faults[:5]:
             click.echo(f"{check.name}: {fault}")
-    print_table(
-        ("", "version"),
-        [(name, value or "not installed") for name, value in versions.items()],
-        left=frozenset((0, 1)),
-    )
+    cells = [(name, value or "not installed") for name, value in versions.items()]
+    print_table(("", "version"), cells, left=frozenset((0, 1)))
 
 
 def _versions() -> dict[str, str | None]:

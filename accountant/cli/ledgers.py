@@ -164,9 +164,7 @@ def compose(file: Path, as_json: bool) -> None:
         ]
         print_json({"epsilons": rows, "releases": listed, "relation": relation})
         return
-    cells = [
-        (shown(item.label or ""), repr(item.mechanism), str(item.count)) for item in ledger.history
-    ]
+    cells = [(shown(i.label or ""), repr(i.mechanism), str(i.count)) for i in ledger.history]
     print_table(("label", "mechanism", "count"), cells, left=frozenset((0, 1)))
     print_epsilons(rows)
     click.echo(f"{relation}, certified")
@@ -178,23 +176,16 @@ def brackets(ledger: Accountant, deltas: Sequence[float]) -> list[dict[str, floa
     with progress("composing", len(deltas) + 1) as advance:
         advance()  # the records were read; so that one δ shows a line, too
         for delta in deltas:
-            ends = ledger.epsilon_bounds(delta)
-            rows.append(
-                {"delta": delta, "epsilon": float(ends.upper), "epsilon_lower": float(ends.lower)}
-            )
+            lower, upper = map(float, ledger.epsilon_bounds(delta))
+            rows.append({"delta": delta, "epsilon": upper, "epsilon_lower": lower})
             advance()
     return rows
 
 
 def print_epsilons(rows: list[dict[str, float]]) -> None:
     """Print certified brackets of ε, one δ a row."""
-    print_table(
-        ("δ", "ε ≤", "ε ≥"),
-        [
-            (repr(row["delta"]), text_up(row["epsilon"]), text_down(row["epsilon_lower"]))
-            for row in rows
-        ],
-    )
+    cells = [(repr(r["delta"]), text_up(r["epsilon"]), text_down(r["epsilon_lower"])) for r in rows]
+    print_table(("δ", "ε ≤", "ε ≥"), cells)
 
 
 FILE = click.argument("file", type=existing())

@@ -163,10 +163,7 @@ _SHARED = {
         "--sigma", type=float, required=True, help="Noise multiplier: noise over clipping norm."
     ),
     "user": click.option(
-        "--user-records",
-        type=click.IntRange(min=1),
-        default=1,
-        help="Largest number of records of one user; above 1 the guarantee is one for users.",
+        "--user-records", type=click.IntRange(min=1), default=1, help="Most records of one user."
     ),
     "delta": click.option("--delta", type=float, required=True, help="δ, e.g. 1e-5."),
     "epsilon": click.option("--epsilon", type=float, required=True, help="ε, in nats."),
@@ -241,17 +238,8 @@ budget_options = attached(
     click.option("--delta", type=float, help="δ of the budget; 0, if left out: pure releases."),
     click.option("--filter", "rule", help="As of a Budget; moments, or pure, if left out."),
     click.option("--share", type=float, help="The part of δ for releases with a δ of their own."),
-    click.option(
-        "--kinds",
-        type=existing(),
-        help="For --filter kinds: a pipeline, as for accountant compose, that lists them.",
-    ),
-    click.option(
-        "--noise",
-        type=(float, float),
-        metavar="LOW HIGH",
-        help="For --filter kinds: DP-SGD with noise multipliers between them, at --q.",
-    ),
+    click.option("--kinds", type=existing(), help="For --filter kinds: a pipeline of them."),
+    click.option("--noise", type=(float, float), help="For --filter kinds: from, to; at --q."),
     click.option("--q", type=float, help="Sampling probability of --noise."),
     click.option("--rho", type=float, help="ρ of a budget in zero-concentrated privacy, alone."),
     click.option("--mu", type=float, help="μ of a budget in Gaussian privacy, alone."),
@@ -324,9 +312,8 @@ def parse(text: str, name: str, *, toml: bool | None = None) -> Pipeline:
     """
     is_toml = not text.lstrip().startswith("{") if toml is None else toml
     try:
-        document = (
-            tomllib.loads(text) if is_toml else json.loads(text, object_pairs_hook=schema.unique)
-        )
+        reads = json.JSONDecoder(object_pairs_hook=schema.unique).decode
+        document = (tomllib.loads if is_toml else reads)(text)
     except (ValueError, RecursionError) as error:
         raise DomainError(f"{name} cannot be read: {error}") from None
     try:

@@ -100,9 +100,8 @@ def report(
             certificate=not no_certificate and kind != "registry",
             advance=advance,
         )
-    text = {"html": made.html, "md": made.markdown, "json": made.json, "registry": made.registry}[
-        kind
-    ]()
+    forms = {"html": made.html, "md": made.markdown, "json": made.json, "registry": made.registry}
+    text = forms[kind]()
     if output is None:
         click.echo(text, nl=False)
         return
@@ -134,9 +133,7 @@ def _kind(output: Path | None, kind: str | None, as_json: bool) -> str:
         return "json"
     found = kind or suffix or "html"
     if found not in FORMATS:
-        raise DomainError(
-            f"--output must end in .html, .md, .json or .yaml, or --format say which; got {output}"
-        )
+        raise DomainError(f"--output must end in .html, .md, .json or .yaml; got {output}")
     return found
 
 

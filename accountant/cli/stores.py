@@ -66,7 +66,7 @@ def _shared(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(url: str, secret_file: Path | None, **given: Any) -> None:
-        with _opened(url, secret_file) as shared:
+        with _opened(url, secret_file) as shared, refusals(given["as_json"]):
             command(shared, **given)
 
     return SECRET(JSON(run))
@@ -74,9 +74,8 @@ def _shared(command: Callable[..., None]) -> Callable[..., None]:
 
 def _spends(count: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Attach what a command takes that spends budgets of blocks."""
-    return lambda command: attached(URL, ADDRESSES, release_options, LABEL, KEY, count)(
-        _shared(command)
-    )
+    attach = attached(URL, ADDRESSES, release_options, LABEL, KEY, count)
+    return lambda command: attach(_shared(command))
 
 
 def ledger_at(place: str, secret_file: Path | None) -> Accountant:
@@ -166,8 +165,7 @@ def blocks(shared: Store, blocks: tuple[str, ...], as_json: bool, **budget: Any)
 @_spends(AS_MANY)
 def plan(shared: Store, as_json: bool, **asked: Any) -> None:
     """Set releases aside on BLOCKS before the first release, by exact composition, in full."""
-    with refusals(as_json):
-        planned = shared.plan(**asked)
+    planned = shared.plan(**asked)
     say({"planned": planned}, f"planned {counted(planned)}", as_json)
 
 
@@ -175,16 +173,14 @@ def plan(shared: Store, as_json: bool, **asked: Any) -> None:
 @_spends(COUNT)
 def charge(shared: Store, as_json: bool, **asked: Any) -> None:
     """Charge a release to each of BLOCKS, or to none."""
-    with refusals(as_json):
-        _say_charged(shared.charge(**asked), as_json)
+    _say_charged(shared.charge(**asked), as_json)
 
 
 @store.command()
 @_spends(attached(COUNT, LEASE))
 def reserve(shared: Store, as_json: bool, **asked: Any) -> None:
     """Charge a release to each of BLOCKS, so that some can be given back while the lease lasts."""
-    with refusals(as_json):
-        _say_charged(shared.reserve(**asked), as_json)
+    _say_charged(shared.reserve(**asked), as_json)
 
 
 @store.command()
@@ -278,8 +274,7 @@ def _say_charged(made: Receipt, as_json: bool) -> None:
 
 
 def _print_blocks(found: list[Block], as_json: bool) -> None:
-    known: dict[Any, Any] = {}
-    rows = [_described(block, known) for block in found]
+    rows = [_described(block) for block in found]
     if as_json:
         print_json({"blocks": rows})
         return
@@ -289,19 +284,15 @@ def _print_blocks(found: list[Block], as_json: bool) -> None:
         # Rounded down: never more than there is.
         percent = "" if left is None else f"{int(1000 * left) / 10} %"
         spent = [f"{text_up(each['epsilon'])} at δ = {each['delta']:g}" for each in row["epsilons"]]
-        cells.append(
-            (row["block"], str(row["releases"]), str(row["reserved"]), percent, "; ".join(spent))
-        )
+        counts = str(row["releases"]), str(row["reserved"])
+        cells.append((row["block"], *counts, percent, "; ".join(spent)))
     headings = ("block", "releases", "of them reserved", "left", "ε ≤")
     print_table(headings, cells)  # an address is never folded
 
 
-def _described(block: Block, known: dict[Any, Any]) -> dict[str, Any]:
+def _described(block: Block) -> dict[str, Any]:
     # Blocks of one data set often hold the same.
-    case = block.budget, block.counts, block.planned, block.deltas
-    if case not in known:
-        known[case] = _spending(block)
-    left, epsilons = known[case]
+    left, epsilons = _spending(block._replace(address="", reserved=0))
     return {
         "block": block.address,
         "budget": None if block.budget is None else repr(block.budget),
@@ -314,6 +305,7 @@ def _described(block: Block, known: dict[Any, Any]) -> dict[str, Any]:
     }
 
 
+@functools.cache
 def _spending(block: Block) -> tuple[float | None, list[dict[str, float]]]:
     """Return the part that is left of a block's budget, and the ε spent at its δ."""
     own = () if block.budget is None or block.budget.level else (block.budget.delta,)

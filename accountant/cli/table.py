@@ -68,11 +68,8 @@ def read(path: Path, target: str | None, features: str | None = None) -> Data:
             raise DomainError(
                 f"--features must be different columns, without the target's; got {features!r:.200}"
             )
-    return Data(
-        np.ascontiguousarray(values[:, chosen]),
-        values[:, goal],
-        None if names is None else tuple(names[k] for k in chosen),
-    )
+    used = None if names is None else tuple(names[k] for k in chosen)
+    return Data(np.ascontiguousarray(values[:, chosen]), values[:, goal], used)
 
 
 def _refuse_index(path: Path, names: list[str] | None, chosen: list[int]) -> None:
@@ -140,9 +137,7 @@ def _parquet(path: Path) -> tuple[list[str], NDArray[np.float64]]:
     names = [str(name) for name in table.column_names]
     for name, column in zip(names, table.columns, strict=True):
         if column.null_count:
-            raise DomainError(
-                f"column {name!r:.60} of {path} must have a value in every record; fill it in"
-            )
+            raise DomainError(f"column {name!r:.60} of {path} must have no gaps; fill them in")
     return _columns(path, names, [column.to_numpy() for column in table.columns])
 
 
@@ -154,9 +149,7 @@ def _columns(
         raise DomainError(f"the names of the columns of {path} must be different")
     for name, array in zip(names, arrays, strict=True):
         if array.dtype.kind not in "biuf":
-            raise DomainError(
-                f"column {name!r:.60} of {path} must hold real numbers; encode words as numbers"
-            )
+            raise DomainError(f"column {name!r:.60} of {path} must hold real numbers, no words")
     if not arrays:
         raise DomainError(f"{path} has no columns")
     return names, np.column_stack([np.asarray(array, dtype=np.float64) for array in arrays])
@@ -174,18 +167,14 @@ def _arrays(path: Path) -> Data | tuple[list[str], NDArray[np.float64]]:
         raise
     except Exception as error:
         if "Object arrays" in str(error):
-            raise DomainError(
-                f"{path} is an NPZ of Python objects, which could run code. Save numbers"
-            ) from None
+            raise DomainError(f"{path} is an NPZ of Python objects. Save numbers") from None
         # zipfile, zlib, struct and NumPy each complain in their own way.
         raise DomainError(f"{path} must be an NPZ file of NumPy arrays, and whole") from error
     if not {"X", "y"} <= set(names):
         lengths = {array.shape for array in found.values()}
         if len(lengths) == 1 and len(next(iter(lengths))) == 1:
             return _columns(path, names, list(found.values()))
-        raise DomainError(
-            f"{path} must hold arrays X and y, or columns of one length; it holds {names}"
-        )
+        raise DomainError(f"{path} must hold X and y, or columns of one length; it holds {names}")
     both = found["X"], found["y"]
     if any(array.dtype.kind not in "biuf" for array in both):
         raise DomainError(f"{path} must hold X and y as real numbers")

@@ -190,14 +190,14 @@ def build(kind: str, columns: int, given: dict[str, Any]) -> Any:
     classes = given["classes"]
     if kind in ("softmax", "mlp") and classes is None:
         raise DomainError(f"--model {kind} needs --classes; counting them would look at the data")
-    if kind == "logistic":
-        return learn.LogisticRegression(columns, penalty=penalty, dtype=dtype)
-    if kind == "softmax":
-        return learn.SoftmaxRegression(columns, classes, penalty=penalty, dtype=dtype)
-    if kind == "linear":
-        return learn.LinearRegression(columns, dtype=dtype)
-    if kind == "ridge":
-        return learn.RidgeRegression(columns, penalty=penalty, dtype=dtype)
+    made: dict[str, Callable[[], Any]] = {
+        "logistic": lambda: learn.LogisticRegression(columns, penalty=penalty, dtype=dtype),
+        "softmax": lambda: learn.SoftmaxRegression(columns, classes, penalty=penalty, dtype=dtype),
+        "linear": lambda: learn.LinearRegression(columns, dtype=dtype),
+        "ridge": lambda: learn.RidgeRegression(columns, penalty=penalty, dtype=dtype),
+    }
+    if kind != "mlp":
+        return made[kind]()
     try:
         hidden = [int(width) for width in given["hidden"].split(",") if width.strip()]
     except ValueError:

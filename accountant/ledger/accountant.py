@@ -91,16 +91,14 @@ class Accountant(Uncopied, Questions, Kept):
         (2959, 3712, 3712)
         """
         wanted = 1 if count is None else count
-        menu = tuple(
-            entry(part, times, label) for part, times in _parts(entry(mechanism, wanted, label))
-        )
+        kind = entry(mechanism, wanted, label).mechanism
+        parts = kind.parts if isinstance(kind, Composition) else ((kind, 1),)
+        menu = tuple(entry(part, times * wanted, label) for part, times in parts)
         with self._changing():
             if self._watch is None:
                 raise DomainError("plan needs a budget; this ledger has none")
             if self._history.first is not None:
-                raise UnsupportedError(
-                    "plan comes before the first release, on which it may depend"
-                )
+                raise UnsupportedError("plan comes before the first release: it may depend on it")
             self._history.check_relation((*self._planned, *menu))
             if count is None:
                 wanted = max(self._watch.plannable(mechanism), 1)
@@ -191,9 +189,7 @@ class Accountant(Uncopied, Questions, Kept):
         self._refuse_forks()
         with self._lock:
             if self._planned and new:
-                raise UnsupportedError(
-                    "merge needs a ledger without a plan, which comes before all releases"
-                )
+                raise UnsupportedError("merge needs a ledger without a plan, which comes first")
             self._append(new)
             self._deltas |= deltas
 
@@ -300,9 +296,7 @@ class Accountant(Uncopied, Questions, Kept):
     def _refuse_forks(self) -> None:
         """Refuse in a forked process: it has a copy of the budget, and both would spend it."""
         if self._budget is not None and os.getpid() != self._process:
-            raise UnsupportedError(
-                "this Accountant was copied by a fork; share a file through Accountant.transaction"
-            )
+            raise UnsupportedError("a fork copied this Accountant; share a file by transaction")
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
@@ -345,10 +339,3 @@ class Accountant(Uncopied, Questions, Kept):
         fresh = Watch(budget)
         fresh.add(self._history.counts)
         return fresh
-
-
-def _parts(item: Entry) -> tuple[tuple[Mechanism, int], ...]:
-    """Return the kinds of releases of a menu, with their caps."""
-    if isinstance(item.mechanism, Composition):
-        return tuple((part, times * item.count) for part, times in item.mechanism.parts)
-    return ((item.mechanism, item.count),)

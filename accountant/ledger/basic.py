@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import TypeAlias
 
 from accountant._basics.rounding import fraction_up
@@ -210,9 +211,7 @@ def _least_used(each: Remaining) -> tuple[float, bool]:
 def limit(budget: Limits) -> SumMeter | None:
     """Return the meter of a budget that is one sum: pure, in ρ or in μ; None for others."""
     if budget.filter == "pure":
-        return SumMeter(
-            written(budget.epsilon), lambda m: _pure_loss(m, budget.epsilon), "ε, in nats"
-        )
+        return SumMeter(written(budget.epsilon), partial(_pure_loss, budget.epsilon), "ε, in nats")
     if budget.level is None:
         return None
     level = written(budget.level)
@@ -228,7 +227,7 @@ def _priced(mechanism: Mechanism) -> tuple[Fraction | float, Fraction]:
         return math.inf, Fraction(0)
 
 
-def _pure_loss(mechanism: Mechanism, epsilon: float) -> Fraction | float:
+def _pure_loss(epsilon: float, mechanism: Mechanism) -> Fraction | float:
     most = largest_loss(mechanism)
     if most < math.inf:
         return most

@@ -35,9 +35,7 @@ _OWNERS: dict[str, Collection[str]] = {
 # Every kind is tried in every unit of a budget.
 MOST_KINDS = 64
 
-_SHARE = checks.Argument(
-    "share", "in [0, 1 - 1e-6]", lambda x: (x >= 0.0) & (x <= 1.0 - 1e-6), "It is a part of delta"
-)
+_SHARE = checks.Argument("share", "in [0, 1 - 1e-6]", lambda x: (x >= 0.0) & (x <= 1.0 - 1e-6), "")
 _PACKET = checks.integers("packets", 1, 2**20, "They are numbers of releases and of units")
 _DELTA = checks.Argument(
     "delta", "0, or in [1e-300, 1)", lambda x: (x == 0.0) | ((x >= 1e-300) & (x < 1.0)), ""
@@ -125,14 +123,11 @@ class Budget(Limits):
             self._set("filter", "moments" if self.delta else "pure")
         checks.choice("filter", self.filter, FILTERS)
         if (self.filter == "pure") != (self.delta == 0.0):
-            raise DomainError(
-                f'filter must be "pure" at delta = 0 alone; got {self.filter!r} at {self.delta!r}'
-            )
+            own = self.filter, self.delta
+            raise DomainError(f'filter must be "pure" if and only if delta is 0; got {own}')
         for name, owners in _OWNERS.items():
             if getattr(self, name) is not None and self.filter not in owners:
-                raise DomainError(
-                    f"{name} belong to filter={' or '.join(map(repr, owners))}; leave them out"
-                )
+                raise DomainError(f"{name} belong to {', '.join(owners)}; leave them out")
         self._set("share", self._resolved_share())
         self._set("orders", self._resolved_orders())
         self._set("kinds", self._resolved_kinds())
@@ -177,9 +172,8 @@ class Budget(Limits):
         def allowed(order: float) -> int:
             if not renyi_conversion.capacity_lower(order, trial.epsilon, trial.losses_delta) > 0.0:
                 return 0
-            return filters.meter(cls(epsilon, delta, orders=order, share=share)).affordable(
-                mechanism
-            )
+            one = cls(epsilon, delta, orders=order, share=share)
+            return filters.meter(one).affordable(mechanism)
 
         # Coarse, then fine: the count is a smooth function of the order but for its steps.
         coarse = CANDIDATES[::8]
@@ -215,14 +209,10 @@ class Budget(Limits):
         q = checks.number(checks.SAMPLING_PROBABILITY, sampling_probability)
         pair = checks.sequence("noise_multipliers", noise_multipliers)
         if len(pair) != 2 or not pair[0] <= pair[1]:
-            raise DomainError(
-                f"noise_multipliers must be the least and the largest; got {noise_multipliers!r}"
-            )
+            raise DomainError(f"noise_multipliers must be two, the least first; got {pair!r}")
         low, high = (checks.number(checks.NOISE_MULTIPLIER, value) for value in pair)
-        levels = noise_levels(low, high)
-        return cls(
-            epsilon, delta, "kinds", kinds=tuple(evaluation.dp_sgd_step(s, q) for s in levels)
-        )
+        kinds = tuple(evaluation.dp_sgd_step(level, q) for level in noise_levels(low, high))
+        return cls(epsilon, delta, "kinds", kinds=kinds)
 
     def __repr__(self) -> str:
         if self.level is not None:
@@ -231,9 +221,8 @@ class Budget(Limits):
         if self.filter not in ("moments", "pure"):
             parts.append(f"filter={self.filter!r}")
             parts += [f"kinds={self.kinds!r}"] if self.kinds else []
-        if self.orders is not None and self.orders != default_orders(
-            self.epsilon, self.losses_delta
-        ):
+        own = self.orders
+        if own is not None and own != default_orders(self.epsilon, self.losses_delta):
             parts.append(f"orders={self.orders!r}")
         if self.share != _SHARES.get(self.filter):
             parts.append(f"share={self.share!r}")
@@ -267,9 +256,7 @@ class Budget(Limits):
         given = checks.sequence("kinds", self.kinds if self.kinds is not None else ())
         kinds = tuple(dict.fromkeys(mechanism_of(each) for each in given))
         if not 1 <= len(kinds) <= MOST_KINDS:
-            raise DomainError(
-                f'kinds must be 1 to {MOST_KINDS} mechanisms for filter="kinds"; got {len(kinds)}'
-            )
+            raise DomainError(f"kinds must be 1 to {MOST_KINDS} mechanisms; got {len(kinds)}")
         same_relation(kinds)
         return kinds
 
@@ -281,13 +268,8 @@ class Budget(Limits):
             return packets_for(kinds, self.epsilon, self.delta)
         rows = [checks.sequence("packets", row) for row in checks.sequence("packets", self.packets)]
         if len(rows) != len(kinds) or any(len(row) != 2 for row in rows):
-            raise DomainError(
-                f"packets must have two numbers for each of the {len(kinds)} kinds; got {rows!r}"
-            )
-        return tuple(
-            (checks.whole(_PACKET, releases), checks.whole(_PACKET, units))
-            for releases, units in rows
-        )
+            raise DomainError(f"packets must have two numbers for each kind; got {rows!r}")
+        return tuple((checks.whole(_PACKET, n), checks.whole(_PACKET, units)) for n, units in rows)
 
     def _resolved_orders(self) -> tuple[float, ...] | None:
         if self.filter not in _BY_ORDERS:
@@ -300,7 +282,5 @@ class Budget(Limits):
             raise DomainError(f"orders must be distinct, at least one; got {self.orders!r}")
         self._set("orders", orders)
         if not max(self.renyi_capacities()[1]) > 0.0:
-            raise DomainError(
-                f"orders must leave something to spend of {self.epsilon, self.delta}; got {orders}"
-            )
+            raise DomainError(f"orders must leave something to spend; got {orders}")
         return orders

@@ -92,9 +92,7 @@ class _Table:
                 try:
                     self.mechanisms.append(schema.encode_mechanism(item.mechanism))
                 except UnsupportedError as error:
-                    raise UnsupportedError(
-                        f"record {position} cannot be written: {error}"
-                    ) from None
+                    raise UnsupportedError(f"record {position} is not written: {error}") from None
             self._known[id(item.mechanism)] = number
         return [number, item.count, item.label, item.time]
 
@@ -155,14 +153,10 @@ def _decode_entries(values: list[Any], mechanisms: list[Mechanism]) -> list[Entr
     """Turn the list of records into entries, in place: there may be a million of them."""
     for position, value in enumerate(values):
         if type(value) is not list or len(value) != 4:
-            raise LedgerError(
-                f"record {position} must be [mechanism, count, label, time]; got {value!r:.80}"
-            )
+            raise LedgerError(f"record {position} must be of four parts; got {value!r:.80}")
         number, count, label, time = value
         if type(number) is not int or not 0 <= number < len(mechanisms):
-            raise LedgerError(
-                f"record {position} must name one of the mechanisms, from 0; got {number!r:.40}"
-            )
+            raise LedgerError(f"record {position} must name a mechanism; got {number!r:.40}")
         try:
             values[position] = record(mechanisms[number], count, label, time)
         except AccountantError as error:

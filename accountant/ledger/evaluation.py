@@ -137,9 +137,7 @@ class Questions(ABC):
     def delta(self, epsilon: Scalar | ArrayLike) -> Checked:
         """Return the δ at ``epsilon`` >= 0, certified never too small; as :meth:`epsilon`."""
         counts = self.counts
-        return each_number(
-            checks.EPSILON, epsilon, lambda one: float(delta_bounds(counts, one).upper)
-        )
+        return each_number(checks.EPSILON, epsilon, lambda e: float(delta_bounds(counts, e).upper))
 
     @to_nearest
     def delta_bounds(self, epsilon: Scalar | ArrayLike) -> Bounds:

@@ -51,9 +51,8 @@ class MomentsMeter(Meter):
         self._target = _target(budget)
         self._size = len(self._target.below) + 2
         super().__init__(2 * self._size)
-        self._capacities = [
-            meters.floor(Fraction(c)) if c >= 0.0 else -1 for c in self._target.alone
-        ]
+        alone = self._target.alone
+        self._capacities = [meters.floor(Fraction(c)) if c >= 0.0 else -1 for c in alone]
         self._epsilon = meters.floor(budget.epsilon)
         self._mass = meters.floor(budget.releases_delta)
 
@@ -202,9 +201,7 @@ def divergence(mechanism: Mechanism, pair: DominatingPair, order: float) -> floa
         return found
     if found < 0.0 and pair.infinite_mass > 0.0:
         return 0.0
-    raise UnsupportedError(
-        f"{mechanism!r} must have a Rényi divergence >= 0; its curve returned {found!r}"
-    )
+    raise UnsupportedError(f"{mechanism!r} must have a Rényi divergence >= 0; got {found!r}")
 
 
 def _times_up(b: float, rho: float) -> float:

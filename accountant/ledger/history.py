@@ -42,9 +42,8 @@ def entry(mechanism: object, count: object, label: object = None, time: object =
     try:
         hash(checked)
     except TypeError:
-        raise ArgumentTypeError(
-            f"mechanism must be hashable; got a {type(mechanism).__name__}"
-        ) from None
+        kind = type(mechanism).__name__
+        raise ArgumentTypeError(f"mechanism must be hashable; got a {kind}") from None
     return record(checked, count, label, time)
 
 
@@ -58,9 +57,7 @@ def record(mechanism: Mechanism, count: object, label: object, time: object) -> 
 
 
 _COUNT = checks.integers("count", 1, checks.MAX_COUNT, "It counts releases")
-_TIME = checks.Argument(
-    "time", "finite, or None", lambda x: abs(x) < math.inf, "It is a number of seconds"
-)
+_TIME = checks.Argument("time", "finite, or None", lambda x: abs(x) < math.inf, "It is in seconds")
 
 
 class History:
@@ -112,12 +109,9 @@ class History:
             key = id(item.mechanism)
             known[key] = item.mechanism
             counts[key] = counts.get(key, 0) + item.count
-        if len(known) == 1:
-            added = {known[key]: counts[key]}
-        else:
-            added = {}
-            for key, count in counts.items():
-                added[known[key]] = added.get(known[key], 0) + count
+        added: dict[Mechanism, int] = {}
+        for key, count in counts.items():
+            added[known[key]] = added.get(known[key], 0) + count
         for mechanism, total in added.items():
             if not (self._counts.get(mechanism, 0) + total <= checks.MAX_COUNT):
                 raise DomainError(

@@ -26,12 +26,8 @@ from accountant.ledger.kinds import RecordKinds
 
 Mask: TypeAlias = "NDArray[np.bool_]"
 
-_DIVERGENCE = checks.Argument(
-    "divergences", "Rényi divergences >= 0", lambda x: x >= 0.0, "inf drops a record out"
-)
-_ORDERS = checks.Argument(
-    "orders", "Rényi orders above 1", lambda x: x > 1.0, "They are the filter's own"
-)
+_DIVERGENCE = checks.Argument("divergences", "Rényi divergences >= 0", lambda x: x >= 0.0, "")
+_ORDERS = checks.Argument("orders", "Rényi orders above 1", lambda x: x > 1.0, "They are fixed")
 _NORMS = checks.nonnegative("norms", "They are those of the records' contributions, clipped")
 
 
@@ -130,9 +126,7 @@ class IndividualFilter(Uncopied):
             depend on its ε and δ, and what was spent at one order says nothing of a higher one.
         """
         if tuple(np.ravel(checks.real(_ORDERS, orders)).tolist()) != self._orders:
-            raise DomainError(
-                f"orders must be those of this filter, {self._orders!r}; got {orders!r:.80}"
-            )
+            raise DomainError(f"orders must be {self._orders!r}, the filter's; got {orders!r:.80}")
         values = self._each(_DIVERGENCE, spent, self._spent.shape)
         with self._lock:
             if self._spent.any():
@@ -211,9 +205,7 @@ class IndividualFilter(Uncopied):
             raise UnsupportedError("Gaussian noise has no ε at δ = 0, which a pure budget adds up")
         if not self._orders:
             if q != 1.0:
-                raise UnsupportedError(
-                    f"a Gaussian filter is without sampling; got sampling_probability={q!r}"
-                )
+                raise UnsupportedError(f"sampling_probability must be 1, without sampling; got {q}")
             return self.charge(_gaussian(2.0, each, sigma, 1.0))  # αc²/2σ² at α = 2 is c²/σ²
         return self.charge(np.array([_gaussian(a, each, sigma, q) for a in self._orders]))
 
@@ -222,9 +214,7 @@ class IndividualFilter(Uncopied):
     ) -> FloatArray:
         checked = np.asarray(checks.real(argument, value))
         if checked.shape not in ((), shape[1:], shape):
-            raise DomainError(
-                f"{argument.name} must have the shape {shape}; got the shape {checked.shape}"
-            )
+            raise DomainError(f"{argument.name} must have the shape {shape}; got {checked.shape}")
         return np.broadcast_to(checked, shape)
 
 
@@ -276,9 +266,7 @@ def _plain(order: float, norms: FloatArray, sigma: float) -> FloatArray:
         return np.where(norms > 0.0, np.nextafter(square * factor, np.inf), 0.0)
 
 
-_DATASET_SIZE = checks.integers(
-    "dataset_size", 1, 2**40, "It is the number of records of the data set"
-)
+_DATASET_SIZE = checks.integers("dataset_size", 1, 2**40, "It is the number of records")
 
 
 def _round_up(norms: FloatArray) -> FloatArray:

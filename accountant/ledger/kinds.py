@@ -60,11 +60,8 @@ class KindsMeter(Meter):
 
     def cost(self, mechanism: Mechanism) -> tuple[int, ...]:
         """Return one release of the cheapest kind that dominates ``mechanism``."""
-        fitting = [
-            (level.units / level.releases, j)
-            for j, level in enumerate(self._levels)
-            if dominates(level.kind, mechanism)
-        ]
+        each = enumerate(self._levels)
+        fitting = [(k.units / k.releases, j) for j, k in each if dominates(k.kind, mechanism)]
         if not fitting:
             raise UnsupportedError(
                 f"{mechanism!r:.80} must be one of the {len(self._levels)} kinds of this budget, or"
@@ -115,9 +112,8 @@ def packets_for(
         range(most // 2, most + 1),
         key=lambda n: sum(_packet(each, n, len(kinds))[0] for each in alone),
     )
-    return tuple(
-        (releases, cost) for _, cost, releases in (_packet(n, units, len(kinds)) for n in alone)
-    )
+    each = (_packet(n, units, len(kinds)) for n in alone)
+    return tuple((releases, cost) for _, cost, releases in each)
 
 
 @functools.lru_cache(maxsize=32)
@@ -147,9 +143,7 @@ def _alone(kind: Mechanism, epsilon: float, delta: float) -> int:
     """
     meter = FixedMeter(epsilon, delta)
     if not meter.fits(kind, 1):
-        raise DomainError(
-            f"kinds must each fit their budget, {(epsilon, delta)!r}, once; got {kind!r:.80}"
-        )
+        raise DomainError(f"kinds must each fit {(epsilon, delta)} once; got {kind!r:.80}")
     pairs = dict.fromkeys(_pair(kind, direction) for direction in (0, -1))
     if all(pair.gaussian_part is not None for pair in pairs):
         return meter.affordable(kind)
@@ -321,12 +315,9 @@ class RecordKinds:
 
     def __init__(self, budget: Limits) -> None:
         self._levels = levels_of(budget)
-        if any(
-            level.kind.relation is not NeighbouringRelation.ADD_OR_REMOVE for level in self._levels
-        ):
-            raise DomainError(
-                f"kinds must be of add-or-remove for single records; got {budget!r:.160}"
-            )
+        add = NeighbouringRelation.ADD_OR_REMOVE
+        if any(level.kind.relation is not add for level in self._levels):
+            raise DomainError(f"kinds must be of add-or-remove for records; got {budget!r:.160}")
         self.capacity = certified(self._levels, budget.epsilon, budget.delta)
 
     def __len__(self) -> int:
@@ -335,12 +326,8 @@ class RecordKinds:
     def units(self, counts: FloatArray) -> FloatArray:
         """Return the units of the packets that hold ``counts``, of shape (kinds, n)."""
         # Exact: what is beyond 2**40 releases is beyond any capacity.
-        return np.asarray(
-            sum(
-                np.ceil(row / level.releases) * level.units
-                for row, level in zip(counts, self._levels, strict=True)
-            )
-        )
+        rows = zip(counts, self._levels, strict=True)
+        return np.asarray(sum(np.ceil(row / kind.releases) * kind.units for row, kind in rows))
 
     def releases(self, norms: FloatArray, sigma: float, probability: float) -> FloatArray:
         """Return one release of the cheapest kind that dominates each contribution.

@@ -30,9 +30,7 @@ CANDIDATES = tuple(1.0 + math.exp2(k / 16.0) for k in range(-160, 321))
 
 # Far above any order of use, and small enough that order - 1 is exact.
 MAX_ORDER = 2.0**40
-ORDER = checks.Argument(
-    "orders", "in (1, 2**40]", lambda x: (x > 1.0) & (x <= MAX_ORDER), "Several share delta"
-)
+ORDER = checks.Argument("orders", "in (1, 2**40]", lambda x: (x > 1.0) & (x <= MAX_ORDER), "")
 
 # Mechanisms with counts.
 Charges: TypeAlias = Sequence[tuple[Mechanism, int]]
@@ -99,9 +97,7 @@ def default_orders(epsilon: float, delta: float) -> tuple[float, ...]:
     """
     value, order = max((capacity_lower(a, epsilon, delta) / a, a) for a in CANDIDATES)
     if not value > 0.0:
-        raise DomainError(
-            f"epsilon and delta must leave something to spend; got {epsilon!r} and {delta!r}"
-        )
+        raise DomainError(f"epsilon and delta must leave some to spend; got {(epsilon, delta)}")
     three = tuple(1.0 + share * (order - 1.0) for share in (1.0, 0.8, 0.6))
     part = math.nextafter(delta / 3.0, 0.0)
     return three if max(capacity_lower(a, epsilon, part) for a in three) > 0.0 else three[:1]

@@ -52,9 +52,7 @@ class Watch:
         for mechanism, count in menu:
             caps[mechanism] = caps.get(mechanism, 0) + count
             if not (caps[mechanism] <= checks.MAX_COUNT):
-                raise DomainError(
-                    f"count must keep the plan of one mechanism within 2**53; got {count}"
-                )
+                raise DomainError(f"count must keep a plan within 2**53; got {count}")
         if ask and not self._exact.admits(menu):
             raise BudgetExceeded(self._unaffordable(menu))
         self._exact.add(menu)
@@ -237,11 +235,8 @@ def _fitting(watch: Watch, counts: Charges, mechanism: Mechanism) -> str:
     fits = watch.affordable(mechanism)
     others = allowances(watch, counts, mechanism)
     planned = others.pop("plan", 0)
-    listed = [
-        f'{count} by "{name}"'
-        for name, count in others.items()
-        if count and name != watch.budget.filter
-    ]
+    own = watch.budget.filter
+    listed = [f'{n} by "{name}"' for name, n in others.items() if n and name != own]
     if planned > fits:
         listed.insert(0, f"{planned} if planned before the first release (ledger.plan)")
     return f"{fits} would fit" + (f" by this filter, {', '.join(listed)}" if listed else "")

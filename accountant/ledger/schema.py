@@ -80,9 +80,7 @@ def encode_mechanism(mechanism: Mechanism, depth: int = 0) -> dict[str, Any]:
     """Write a mechanism as its name and its fields; what could not be read again is refused."""
     name = type(mechanism).__name__
     if _registry().get(name) is not type(mechanism):
-        raise UnsupportedError(
-            f"{type(mechanism)!r} is not known to files; call accountant.ledger.register on it"
-        )
+        raise UnsupportedError(f"{type(mechanism)!r} is not known to files; register it")
     return {"mechanism": name, "parameters": encode_fields(mechanism, depth)}
 
 
@@ -121,11 +119,8 @@ def _meant(name: object) -> str:
 def _arguments(kind: type[Mechanism]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the names of all arguments of a mechanism, and of those that have a default."""
     fields = [f for f in dataclasses.fields(cast(Any, kind)) if f.init]
-    optional = (
-        f
-        for f in fields
-        if f.default is not dataclasses.MISSING or f.default_factory is not dataclasses.MISSING
-    )
+    none = dataclasses.MISSING
+    optional = (f for f in fields if f.default is not none or f.default_factory is not none)
     return frozenset(map(_argument, fields)), frozenset(map(_argument, optional))
 
 
@@ -224,9 +219,7 @@ def keys(
         raise LedgerError(f"{what} must be an object; got the {type(value).__name__} {value!r:.60}")
     if unknown := sorted(set(value) - required, key=str):
         listing = ", ".join(sorted(required))
-        raise LedgerError(
-            f"{what} must not have the unknown key {unknown[0]!r:.60}; known: {listing}"
-        )
+        raise LedgerError(f"{what} must not have the unknown key {unknown[0]!r:.60}: {listing}")
     if missing := sorted(required - set(value) - optional):
         raise LedgerError(f"{what} must have the key {missing[0]!r}")
 

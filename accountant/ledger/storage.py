@@ -77,9 +77,7 @@ def locked(path: Path, timeout: float) -> Iterator[None]:
         return descriptor
 
     deadline = time.monotonic() + timeout
-    busy = LedgerConflict(
-        f"{path} was in use by someone else for {timeout:g} s; nothing was written"
-    )
+    busy = LedgerConflict(f"{path} was in use for {timeout:g} s; nothing was written")
     with _held(_beside(path, "lock"), lock_of, deadline, busy), contextlib.ExitStack() as second:
         second.enter_context(_held(path, files.existing, deadline, busy))
         if not _is_readable(path):  # over SMB a lock keeps all other descriptors from reading
@@ -109,9 +107,8 @@ def _held(
         yield
     finally:
         if descriptor >= 0:
-            if (
-                os.getpid() == holder
-            ):  # else it is the parent's; a child's copy would keep it locked
+            # Else it is the parent's; a child's copy would keep it locked.
+            if os.getpid() == holder:
                 files.unlock(descriptor)
             os.close(descriptor)
 
@@ -178,9 +175,7 @@ def require_one_name(path: Path) -> None:
     elif files.is_mount_point(path):
         what = "is a mount point, and so has another name elsewhere"
     if what:
-        raise DomainError(
-            f"{path} {what}. Mount the directory that it lies in, or use a link to it"
-        )
+        raise DomainError(f"{path} {what}. Mount the directory that it lies in, or use links")
 
 
 def _not_regular(path: Path, what: str, found: str) -> DomainError:
@@ -195,13 +190,9 @@ def write(path: Path, text: str, versions: Versions) -> None:
     """
     content = text.encode("utf-8")
     if len(content) > MAX_BYTES:
-        raise LedgerError(
-            f"{path} must have at most {MAX_BYTES} bytes; got {len(content)}; nothing was written"
-        )
+        raise LedgerError(f"{path} must have at most {MAX_BYTES} bytes; got {len(content)}")
     if not _replaceable(path, versions):
-        raise LedgerConflict(
-            f"{path} holds records this ledger has not read. Load it, or merge this ledger into it"
-        )
+        raise LedgerConflict(f"{path} holds unread records. Load it, or merge this into it")
     temporary = _beside(path, "tmp")
     try:
         _write_synced(temporary, content, path)

@@ -119,9 +119,8 @@ def ledger(base: Database, address: str) -> Accountant:
     (block,) = known(base, (address,))
     number = base.execute("SELECT id FROM accountant_blocks WHERE address = ?", (address,))
     entries = list(_entries(base, number.fetchone()[0]))
-    return Accountant.from_json(
-        document.encode(entries, block.budget, None, block.deltas, block.planned)
-    )
+    whole = document.encode(entries, block.budget, None, block.deltas, block.planned)
+    return Accountant.from_json(whole)
 
 
 def journal(base: Database, columns: str, after: int = 0) -> Iterator[list[Any]]:
@@ -202,9 +201,7 @@ def take_up(turn: Transaction, address: str, ledger: Accountant) -> None:
     if address == EVERYONE or turn.ask(
         "SELECT 1 FROM accountant_blocks WHERE address = ?", EVERYONE
     ):
-        raise UnsupportedError(
-            f"a store with {EVERYONE} imports no ledger, whatever it costs; charge its releases"
-        )
+        raise UnsupportedError(f"a store with {EVERYONE} imports no ledger; charge its releases")
     # As its file has them: ``ledger.deltas`` would add the budget's own to those noted.
     noted = json.loads(ledger.to_json())["ledger"].get("deltas") or ()
     (block,) = _add(turn, (address,), ledger.budget, noted)
@@ -256,16 +253,13 @@ def _new(turn: Transaction, addresses: Sequence[str], budget: Budget | None) -> 
     there = [Held(*row) for row in rows]
     for each in there:
         if each.budget != budget:
-            raise DomainError(
-                f"block {each.address} is there already, with {each.budget!r}; got {budget!r}"
-            )
+            at, has = each.address, each.budget
+            raise DomainError(f"block {at} is there already, with {has!r}; got {budget!r}")
     old = {each.address for each in there}
     new = [address for address in addresses if address not in old]
     for (address,) in others:
         if siblings(address) in groups and (set(new) or len(addresses) > 1):
-            raise UnsupportedError(
-                f"{address} was charged under replace-one, and stays the one block only"
-            )
+            raise UnsupportedError(f"{address} is under replace-one, and is one block only")
     return new
 
 

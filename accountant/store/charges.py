@@ -188,9 +188,7 @@ def again(turn: Transaction, request: Request, found: State) -> Decision:
     where = "named" if "named" in new else "blocks"
     same = old["entries"] == new["entries"] and old.get(where) == new[where]
     if action != request.action or not same or ("named" in old) != ("named" in new):
-        raise LedgerConflict(
-            f"key {request.key!r} was used for another {action}, row {row} of the journal"
-        )
+        raise LedgerConflict(f"key {request.key!r} was used for another {action}, row {row}")
     if ended and ended[0][1] < request.entry.count:
         ending, used = ended[0]
         raise LedgerConflict(
@@ -216,15 +214,10 @@ def common_relation(turn: Transaction, request: Request, blocks: Sequence[Held])
                 f" {block.address}, {other!r}; got {relation!r}"
             )
     if relation is NeighbouringRelation.REPLACE_ONE:
+        counted = "SELECT count(*) FROM accountant_blocks WHERE address >= ? AND address < ?"
         for group in groups:
-            found = turn.ask(
-                "SELECT count(*) FROM accountant_blocks WHERE address >= ? AND address < ?",
-                *range_of(group),
-            )
-            if found[0][0] > 1:
-                raise UnsupportedError(
-                    f"{group} has several blocks, and is not charged under replace-one"
-                )
+            if turn.ask(counted, *range_of(group))[0][0] > 1:
+                raise UnsupportedError(f"{group} has several blocks, and replace-one needs one")
     return relation.name
 
 
@@ -263,12 +256,10 @@ def plan(turn: Transaction, request: Request, most: bool) -> tuple[Decision, int
     made = request._replace(entry=replace(item, count=count))
     kind = kind_of(turn, item.mechanism, found)
     row = turn.append("plan", contents(made, found, kind), request.key)
+    update = "UPDATE accountant_blocks SET planned = ?, relation = ? WHERE id = ?"
     for block in found.blocks:
         planned = [*decisions.plan_of(block.planned), (kind, count, item.label)]
-        turn.later(
-            "UPDATE accountant_blocks SET planned = ?, relation = ? WHERE id = ?",
-            (texts.compact(planned), relation, block.id),
-        )
+        turn.later(update, (texts.compact(planned), relation, block.id))
     turn.close()
     return Decision(row), count
 
@@ -324,16 +315,12 @@ def settle(turn: Transaction, key: str, used: int | None) -> int:
         turn.leave()
         return int(number[0])
     if wanted < count and turn.now >= until:
-        raise LedgerConflict(
-            f"the lease of reservation {key!r} has ended: all {count} count as released"
-        )
+        raise LedgerConflict(f"the lease of reservation {key!r} has ended: all {count} count")
     number = turn.append("commit" if wanted else "abort", settled)
     if wanted < count:
         turn.hold(body["blocks"], kind, wanted - count)
-    turn.later(
-        "UPDATE accountant_reservations SET state = ?, used = ? WHERE key = ?",
-        ("committed" if wanted else "aborted", wanted, key),
-    )
+    update = "UPDATE accountant_reservations SET state = ?, used = ? WHERE key = ?"
+    turn.later(update, ("committed" if wanted else "aborted", wanted, key))
     turn.close()
     return number
 

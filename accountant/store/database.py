@@ -10,10 +10,9 @@ import os
 import threading
 import time
 import weakref
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from accountant.errors import DomainError, LedgerConflict, LedgerError
 from accountant.store.texts import compact, range_of
@@ -41,7 +40,7 @@ class Answer:
         return self.rows[0] if self.rows else None
 
 
-class Database(ABC):
+class Database(Protocol):
     """One connection. SQL is written with ``?``, and both databases run the same text.
 
     Attributes
@@ -64,7 +63,6 @@ class Database(ABC):
     bytewise: str
     schema: str
 
-    @abstractmethod
     def rows(self, columns: int) -> str:
         """Return a subquery, the rows of a JSON list of lists: columns c0, c1, …, as text."""
 
@@ -81,54 +79,42 @@ class Database(ABC):
             values += exact
         return " OR ".join(conditions), tuple(values)
 
-    @abstractmethod
     def connect(self, deadline: float) -> None:
         """Open the connection, unless it is open; what follows waits until then at most.
 
         ``deadline`` is one of ``time.monotonic``.
         """
 
-    @abstractmethod
     def begin(self) -> None:
         """Begin to write; an error of trouble "busy" where others do until the deadline."""
 
-    @abstractmethod
     def look(self) -> None:
         """Begin to read one state of the database, whatever others write meanwhile."""
 
-    @abstractmethod
     def execute(self, sql: str, values: tuple[object, ...] = ()) -> Any:
         """Run one statement; fetch from what is returned after the batch, if there is one."""
 
-    @abstractmethod
     def batch(self) -> AbstractContextManager[Any]:
         """Send the statements of a ``with`` block at once, where that saves time."""
 
-    @abstractmethod
     def commit(self) -> None:
         """Make what was written last, on the disk."""
 
-    @abstractmethod
     def settled(self) -> None:
         """Undo, and wait until what was read is on the disk, where it may be seen before."""
 
-    @abstractmethod
     def may_have_written(self) -> bool:
         """Tell whether the last error leaves open what became of a commit."""
 
-    @abstractmethod
     def rollback(self) -> None:
         """Undo what was written since ``begin``; never fails."""
 
-    @abstractmethod
     def close(self) -> None:
         """Close the connection; ``connect`` makes another. Never fails."""
 
-    @abstractmethod
     def abandon(self) -> None:
         """Let go of a connection that is another process's, without a word to the database."""
 
-    @abstractmethod
     def trouble(self, error: BaseException) -> Trouble | None:
         """Return what an error means; None for one that is not the database's."""
 
@@ -166,9 +152,7 @@ class Access:
             self._begin_anew()
         thread, process = threading.get_ident(), self._process
         if thread in (self._holder, self._paused):
-            raise LedgerError(
-                "this thread is in a call of the store already; use it after the signal's handler"
-            )
+            raise LedgerError("in a call of the store already; use it after the handler")
         deadline = time.monotonic() + self._timeout
         patience = min(self._timeout, threading.TIMEOUT_MAX)
         try:

@@ -91,15 +91,9 @@ class Chain:
         if secret is not None:
             checks.instance("secret", secret, bytes, "bytes")
             if len(secret) < _LEAST_SECRET:
-                raise DomainError(
-                    f"secret must have at least {_LEAST_SECRET} bytes; got {len(secret)}"
-                )
-        self._mac = None if secret is None else hmac.new(secret, digestmod="sha256")
-
-    @property
-    def keyed(self) -> bool:
-        """Whether hashes need a secret."""
-        return self._mac is not None
+                raise DomainError(f"secret must have >= {_LEAST_SECRET} bytes; got {len(secret)}")
+        self.keyed = secret is not None
+        self._hash: Any = hmac.new(secret, digestmod="sha256") if secret else hashlib.sha256()
 
     def first(self, identity: str) -> str:
         """Return what the first row's hash covers in place of a hash before it."""
@@ -117,12 +111,9 @@ class Chain:
         return self._digest(f"{before}\n{seq}\n{time}\n{action}\n{mark}\n{body}")
 
     def _digest(self, text: str) -> str:
-        data = text.encode("utf-8", "surrogatepass")
-        if self._mac is None:
-            return hashlib.sha256(data).hexdigest()
-        mac = self._mac.copy()
-        mac.update(data)
-        return mac.hexdigest()
+        made = self._hash.copy()
+        made.update(text.encode("utf-8", "surrogatepass"))
+        return str(made.hexdigest())
 
 
 class Transaction:
@@ -173,10 +164,8 @@ class Transaction:
         if known:
             return int(known[0][0])
         number = self.append(action, {name: json.loads(text)})
-        self.later(
-            f"INSERT INTO accountant_{table} (id, digest, text) VALUES (?, ?, ?)",
-            (number, digest(text), text),
-        )
+        insert = f"INSERT INTO accountant_{table} (id, digest, text) VALUES (?, ?, ?)"
+        self.later(insert, (number, digest(text), text))
         return number
 
     def later(self, sql: str, values: tuple[object, ...]) -> None:
@@ -257,9 +246,8 @@ def create(database: Database, chain: Chain) -> None:
         for statement in _TABLES:
             database.execute(statement.format(integer=database.integer, bytewise=database.bytewise))
         identity = f"{secrets.token_hex(16)}:{schema(database)}"
-        database.execute(
-            "INSERT INTO accountant_store VALUES (?, ?, ?)", (VERSION, identity, int(chain.keyed))
-        )
+        stated = VERSION, identity, int(chain.keyed)
+        database.execute("INSERT INTO accountant_store VALUES (?, ?, ?)", stated)
         database.execute("INSERT INTO accountant_head VALUES (1, 0, ?)", (chain.first(identity),))
         database.commit()
     except BaseException:

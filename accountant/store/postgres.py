@@ -346,14 +346,8 @@ class Postgres(Database):
         It is never "busy": the server waits itself.
         """
         known = self._driver.errors
-        gone = (
-            self._driver.OperationalError,
-            self._driver.InterfaceError,
-            known.AdminShutdown,
-            known.CrashShutdown,
-            known.PipelineAborted,
-        )
-        if isinstance(error, gone):
+        # Of the first are a shut-down server's errors, and those of a batch that ended before.
+        if isinstance(error, (self._driver.OperationalError, self._driver.InterfaceError)):
             return "lost"
         if isinstance(error, known.UndefinedTable):
             return "missing"
@@ -372,12 +366,9 @@ class Postgres(Database):
         if _is_ambiguous(self._url):
             raise LedgerError(_UNREADABLE)
         try:
-            return self._driver.connect(
-                self._url,
-                autocommit=True,
-                client_encoding="UTF8",
-                connect_timeout=min(max(2, math.ceil(self._deadline - time.monotonic())), 1 << 20),
-            )
+            left = min(max(2, math.ceil(self._deadline - time.monotonic())), 1 << 20)
+            options = {"autocommit": True, "client_encoding": "UTF8", "connect_timeout": left}
+            return self._driver.connect(self._url, **options)
         except self._driver.Error as error:
             # The driver quotes what it could not read, which may be a part of the password.
             if self.trouble(error) != "lost" or "invalid" in str(error):

@@ -256,12 +256,7 @@ class SQLite(Database):
 
 def _connection(uri: str, *, write: bool = False) -> sqlite3.Connection:
     made = sqlite3.connect(
-        uri,
-        timeout=0.0,
-        isolation_level=None,
-        check_same_thread=False,
-        cached_statements=256,
-        uri=True,
+        uri, timeout=0.0, isolation_level=None, check_same_thread=False, uri=True
     )
     try:
         if write:

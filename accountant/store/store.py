@@ -23,9 +23,7 @@ from accountant.store.verification import Verification
 T = TypeVar("T")
 
 _TIMEOUT = checks.positive("timeout", "It is the seconds to wait for the database")
-_LEASE = checks.Argument(
-    "lease", "a number of seconds in (0, 1e9]", lambda x: (x > 0.0) & (x <= 1e9), ""
-)
+_LEASE = checks.Argument("lease", "seconds in (0, 1e9]", lambda x: (x > 0.0) & (x <= 1e9), "")
 
 
 class Receipt(NamedTuple):
@@ -297,13 +295,9 @@ class Store(Access, Uncopied):
         self, blocks: str | Iterable[str], item: Entry, key: str | None, lease: float | None = None
     ) -> Receipt:
         token = secrets.token_hex(12) if key is None else texts.token(key)
-        request = Request(
-            texts.named(blocks),
-            item,
-            token,
-            None if lease is None else round(lease * 1e6),
-            by="" if key is None else secrets.token_hex(8),
-        )
+        by = secrets.token_hex(8) if key else ""
+        micros = None if lease is None else round(lease * 1e6)
+        request = Request(texts.named(blocks), item, token, micros, by=by)
         made = self._written(lambda turn: decide(turn, request), token)
         if made.refused is not None:
             raise made.refused

@@ -188,10 +188,8 @@ class _Replay:
             found = base.execute(f"SELECT {columns} FROM accountant_{table}").fetchall()
             different = set(map(tuple, found)) ^ set(expected)
             if different or len(found) != len(expected):
-                yield (
-                    f"the table of {table} is not what the journal says:"
-                    f" {min(map(repr, different), default='a row twice'):.160}"
-                )
+                one = min(map(repr, different), default="a row twice")
+                yield f"the table of {table} is not what the journal says: {one:.160}"
 
     # Rows
 
@@ -299,9 +297,8 @@ class _Replay:
 
             def fits(held: dict[int, int], budget: str = budget, menu: Any = menu) -> bool:
                 counts = sorted((kind, count) for kind, count in held.items() if count)
-                case = Case(
-                    budget, menu, tuple((texts.mechanism_of(self._kinds[k]), n) for k, n in counts)
-                )
+                after = tuple((texts.mechanism_of(self._kinds[k]), n) for k, n in counts)
+                case = Case(budget, menu, after)
                 if case not in known:
                     known[case] = decisions.admits(case)
                 return known[case]

@@ -1,7 +1,6 @@
 """The command line teaches: examples that run, completion that completes, documented exit codes."""
 
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -128,28 +127,6 @@ def test_completion_scripts(shell):
     assert f"_ACCOUNTANT_COMPLETE={shell}_complete" in done.output
     assert json.loads(run("completion", shell, "--json").stdout)["script"] in done.output
     assert run("completion", env={"SHELL": f"/usr/bin/{shell}"}).output == done.output
-
-
-def test_completion_for_an_unknown_shell():
-    done = run("completion", env={"SHELL": "/bin/ksh"})
-    assert (done.exit_code, "bash, zsh, fish" in done.stderr) == (2, True)
-
-
-def test_the_shell_completes_commands_and_options():
-    def complete(words):
-        place = str(len(words.split()) if words.endswith(" ") else len(words.split()) - 1)
-        environment = os.environ | {"_ACCOUNTANT_COMPLETE": "bash_complete"}
-        done = subprocess.run(
-            [sys.executable, "-m", "accountant"],
-            env=environment | {"COMP_WORDS": words, "COMP_CWORD": place},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return [line.partition(",")[2] for line in done.stdout.split()]
-
-    assert set(complete("accountant ")) == set(main.commands)
-    assert complete("accountant epsilon --sig") == ["--sigma"]
 
 
 def test_exit_codes(desk, monkeypatch):

@@ -81,65 +81,40 @@ def test_nested_mechanisms(tmp_path):
     assert history[0].mechanism == PoissonSampled(m.Laplace(3.0), 0.5)
 
 
-@pytest.mark.parametrize(
-    ("content", "complaint"),
-    [
-        ("{", "cannot be read"),
-        ("[]", "must be an object"),
-        ("{}", "must have the key"),
-        ({"delta": 1e-5}, "release"),
-        ({"delta": 1e-5, "release": []}, "at least one"),
-        ({"delta": [], "release": [RELEASE]}, "at least one number"),
-        ({"delta": "1e-5", "release": [RELEASE]}, "delta must be"),
-        ({"delta": True, "release": [RELEASE]}, "delta must be"),
-        ({"delta": 1.5, "release": [RELEASE]}, "delta must be"),
-        ({"delta": [[1e-5]], "release": [RELEASE]}, "one number"),
-        ({"delta": 1e-5, "release": [RELEASE], "epsilon": 1}, "unknown key 'epsilon'"),
-        ({"delta": 1e-5, "release": [RELEASE, 3]}, "release 2"),
-        ({"delta": 1e-5, "release": [RELEASE | {"counts": 3}]}, "unknown key 'counts'"),
-        ({"delta": 1e-5, "release": [{"parameters": {}}]}, "'mechanism'"),
-        ({"delta": 1e-5, "release": [RELEASE | {"mechanism": "Gauss"}]}, "did you mean Gaussian"),
-        ({"delta": 1e-5, "release": [RELEASE | {"mechanism": "os"}]}, "unknown mechanism"),
-        ({"delta": 1e-5, "release": [RELEASE | {"parameters": {"sigma": 1}}]}, "'sigma'"),
-        ({"delta": 1e-5, "release": [RELEASE | {"parameters": {}}]}, "noise_multiplier"),
-        ({"delta": 1e-5, "release": [RELEASE | {"parameters": [2.0]}]}, "must be an object"),
-        (
-            {"delta": 1e-5, "release": [RELEASE | {"parameters": {"noise_multiplier": -1}}]},
-            "noise_multiplier must be",
-        ),
-        ({"delta": 1e-5, "release": [RELEASE | {"count": -1}]}, "count must be"),
-        ({"delta": 1e-5, "release": [RELEASE | {"count": 1.0}]}, "count must be"),
-        ({"delta": 1e-5, "release": [RELEASE | {"count": True}]}, "count must be"),
-        ({"delta": 1e-5, "release": [RELEASE | {"count": [1, 2]}]}, "count must be"),
-        ({"delta": 1e-5, "release": [RELEASE | {"label": 3}]}, "label must be"),
-        (
-            {"delta": 1e-5, "release": [RELEASE | {"sampling_probability": 2}]},
-            "sampling_probability must be",
-        ),
-        (
-            {"delta": 1e-5, "release": [RELEASE | {"sampling_probability": [0.1]}]},
-            "sampling_probability must be",
-        ),
-        (
-            {
-                "delta": 1e-5,
-                "release": [
-                    RELEASE,
-                    {
-                        "label": "last",
-                        "mechanism": "Gaussian",
-                        "parameters": {
-                            "noise_multiplier": 2.0,
-                            "relation": {"relation": "REPLACE_ONE"},
-                        },
-                    },
-                ],
-            },
-            "release 2 (last)",
-        ),
-        ('{"delta": 1e-5, "delta": 1e-6, "release": []}', "repeated"),
-    ],
-)
+def described(*releases, **changed):
+    """A pipeline of releases; of one that is changed, if none is given."""
+    return {"delta": 1e-5, "release": [*releases] or [RELEASE | changed]}
+
+
+REPLACED = {"noise_multiplier": 2.0, "relation": {"relation": "REPLACE_ONE"}}
+COMPLAINTS = [
+    ("{", "cannot be read"),
+    ("[]", "must be an object"),
+    ("{}", "must have the key"),
+    ({"delta": 1e-5}, "release"),
+    ({"delta": 1e-5, "release": []}, "at least one"),
+    *((described() | {"delta": d}, "delta must be") for d in ("1e-5", True, 1.5)),
+    (described() | {"delta": []}, "at least one number"),
+    (described() | {"delta": [[1e-5]]}, "one number"),
+    (described() | {"epsilon": 1}, "unknown key 'epsilon'"),
+    (described(RELEASE, 3), "release 2"),
+    (described(counts=3), "unknown key 'counts'"),
+    (described({"parameters": {}}), "'mechanism'"),
+    (described(mechanism="Gauss"), "did you mean Gaussian"),
+    (described(mechanism="os"), "unknown mechanism"),
+    (described(parameters={"sigma": 1}), "'sigma'"),
+    (described(parameters={}), "noise_multiplier"),
+    (described(parameters=[2.0]), "must be an object"),
+    (described(parameters={"noise_multiplier": -1}), "noise_multiplier must be"),
+    *((described(count=count), "count must be") for count in (-1, 1.0, True, [1, 2])),
+    (described(label=3), "label must be"),
+    *((described(sampling_probability=q), "sampling_probability must be") for q in (2, [0.1])),
+    (described(RELEASE, RELEASE | {"label": "last", "parameters": REPLACED}), "release 2 (last)"),
+    ('{"delta": 1e-5, "delta": 1e-6, "release": []}', "repeated"),
+]
+
+
+@pytest.mark.parametrize(("content", "complaint"), COMPLAINTS)
 def test_complaints(compose, content, complaint):
     message = compose(content, code=2)
     assert complaint in message

@@ -169,21 +169,9 @@ def test_a_plan_is_made_before_the_first_release(made):
 def test_blocks_whose_kinds_are_known(made):
     names = ("--epsilon", 3, "--delta", 1e-5)
     kinds = made / "kinds.json"
-    kinds.write_text(
-        json.dumps(
-            {
-                "delta": 1e-5,
-                "release": [
-                    {
-                        "mechanism": "Gaussian",
-                        "parameters": {"noise_multiplier": s},
-                        "sampling_probability": 0.01,
-                    }
-                    for s in (1.0, 2.0)
-                ],
-            }
-        )
-    )
+    step = {"mechanism": "Gaussian", "sampling_probability": 0.01}
+    steps = [step | {"parameters": {"noise_multiplier": s}} for s in (1.0, 2.0)]
+    kinds.write_text(json.dumps({"delta": 1e-5, "release": steps}))
     answered("store", "blocks", URL, "acme/runs/1", *names, "--filter", "kinds", "--kinds", kinds)
     answered("store", "blocks", URL, "acme/runs/2", *names, "--noise", 1, 1.05, "--q", 0.01)
     answered("store", "blocks", URL, "acme/runs/3", *names, "--filter", "renyi")

@@ -218,7 +218,7 @@ def test_a_secret_is_needed_where_there_is_one(path):
     filled(other, rounds=1).close()
     with pytest.raises(LedgerError, match="has no secret"):
         store.open(f"sqlite:///{other}", secret=SECRET)
-    with pytest.raises(DomainError, match="at least 16 bytes"):
+    with pytest.raises(DomainError, match="must have >= 16 bytes"):
         store.open(f"sqlite:///{path}", secret=b"short")
 
 
