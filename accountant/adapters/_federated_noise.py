@@ -41,15 +41,7 @@ RATE = checks.Argument(
     lambda x: (x > 0.0) & (x <= 1.0),
     "It is the chance of each client to be asked in a round",
 )
-LEAST_SURVIVORS = checks.integers(
-    "least_survivors", 1, 2**30, "With fewer answers of clients nothing is released"
-)
-COLLUDING = checks.integers(
-    "colluding", 0, 2**30, "It counts clients who may tell the server their noise"
-)
-LEVELS = checks.integers(
-    "levels", 1, 2**30, "It is the number of integers to which the clipping norm is scaled"
-)
+_MOST = 2**30  # clients, and integers to which a clipping norm is scaled
 
 
 @dataclass(frozen=True)
@@ -191,10 +183,10 @@ class SecureSumNoise(_Noise):
         if checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier) == math.inf:
             raise DomainError("noise_multiplier must be finite; got inf. Noise is in integers")
         checks.number(CLIPPING_NORM, self.rule.clipping_norm)
-        least = checks.whole(LEAST_SURVIVORS, self.least_survivors)
-        checks.whole(LEVELS, self.levels)
+        least = checks.integer("least_survivors", self.least_survivors, 1, _MOST)
+        checks.integer("levels", self.levels, 1, _MOST)
         checks.choice("distribution", self.distribution, DISTRIBUTIONS)
-        if not (checks.whole(COLLUDING, self.colluding) < least):
+        if not (checks.integer("colluding", self.colluding, 0, _MOST) < least):
             raise DomainError(
                 f"colluding must be below least_survivors = {least}; got {self.colluding}. One"
                 " client at least must keep its noise secret"

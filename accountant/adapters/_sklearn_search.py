@@ -186,11 +186,8 @@ class DPSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
 def _settings(estimator: Any, space: Any) -> Iterator[dict[str, Any]]:
     """Return every setting; all of it is public."""
-    if not isinstance(estimator, PrivateEstimator):
-        raise ArgumentTypeError(
-            "estimator must be one of accountant.adapters.sklearn, whose fits are private; got"
-            f" {type(estimator).__name__}"
-        )
+    private = "one of accountant.adapters.sklearn, whose fits are private"
+    checks.instance("estimator", estimator, PrivateEstimator, private)
     if not isinstance(space, Mapping) or not space:
         raise ArgumentTypeError("space must map names of parameters to their candidates")
     for name in space:

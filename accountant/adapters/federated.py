@@ -26,7 +26,6 @@ from accountant.mechanisms import Mechanism
 from accountant.noise import SecureGenerator
 from accountant.store import texts
 
-ROUNDS = checks.integers("rounds", 1, 2**40, "It is the number of rounds that are planned")
 _TENANT = "federation/clients/"
 
 
@@ -112,7 +111,7 @@ class FederatedRounds:
             raise DomainError(f"model must be flat and not empty; got the shape {start.shape}")
         self.noise = noise
         self.mechanism = noise.mechanism(start.size)
-        self._planned = int(checks.whole(ROUNDS, rounds))
+        self._planned = checks.integer("rounds", rounds, 1, 2**40)
         self._rate = float(server_learning_rate)
         self._generator = SecureGenerator() if generator is None else generator
         self._open: Round | None = None
@@ -255,7 +254,7 @@ class FederatedRounds:
         the next round is released.
         """
         state = self._state
-        number = state.charges + int(checks.integer("ahead", ahead, 0))
+        number = state.charges + checks.integer("ahead", ahead, 0)
         most: dict[tuple[tuple[int, int], ...], int] = {}
         for held in state.clients.values():
             past = tuple(

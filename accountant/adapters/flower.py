@@ -237,7 +237,7 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc]
         updates = {}
         for reply in replies:
             name = self._names.get(reply.metadata.src_node_id)
-            sent = None if reply.has_error() else _told(reply)
+            sent = _told(reply, lambda content: _flat(next(iter(content.array_records.values()))))
             if name is not None and sent is not None and (secure or sent.shape == model.shape):
                 updates[name] = sent if secure else sent - model
         rounds.release(updates)
@@ -269,7 +269,7 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc]
                 for node in new
             ]
             for reply in grid.send_and_receive(questions, timeout=self._timeout):
-                name = None if reply.has_error() else _told_name(reply)
+                name = _told(reply, lambda content: str(content[_NAME][_NAME]))
                 if name is not None:
                     self._names[reply.metadata.src_node_id] = name
         found: dict[str, list[int]] = {}
@@ -291,17 +291,9 @@ def _flat(arrays: ArrayRecord) -> NDArray[np.float64]:
     return flat(arrays.to_numpy_ndarrays())
 
 
-def _told_name(reply: Message) -> str | None:
-    """Return the name that a node answers; None for what is no name. Nothing here may raise."""
+def _told(reply: Message, read: Callable[[Any], Any]) -> Any:
+    """Return what an answer says; None for what is no such thing. Nothing here may raise."""
     try:
-        return str(reply.content[_NAME][_NAME])
-    except Exception:  # whatever a client sends
-        return None
-
-
-def _told(reply: Message) -> NDArray[np.float64] | None:
-    """Return the numbers of an answer; None for what is no such thing. Nothing here may raise."""
-    try:
-        return _flat(next(iter(reply.content.array_records.values())))
+        return None if reply.has_error() else read(reply.content)
     except Exception:  # whatever a client sends
         return None

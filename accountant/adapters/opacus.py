@@ -192,7 +192,7 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
             The state is not one of this accountant's, has not the budget given here, or has
             forgotten steps recorded here: going back to a checkpoint does not take releases back.
         """
-        if not state_dict or not {"history", "mechanism"} <= set(state_dict):
+        if not state_dict or not {"history", "mechanism", "ledger"} <= set(state_dict):
             raise DomainError("state_dict must hold what state_dict() returned; got no such keys")
         if state_dict["mechanism"] != NAME:
             raise DomainError(
@@ -201,14 +201,11 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
                 " state_dict['history'] to history"
             )
         fresh = ExactAccountant()
-        if "ledger" in state_dict:
-            fresh.ledger = Accountant.from_json(state_dict["ledger"])
-            rows = state_dict["history"]
-            told = None if rows is None else [tuple(row) for row in rows]
-            if told != (fresh.history if fresh._is_opacus_own else None):
-                raise DomainError("state_dict must have a history equal to its ledger's")
-        else:
-            fresh.history = state_dict["history"]
+        fresh.ledger = Accountant.from_json(state_dict["ledger"])
+        rows = state_dict["history"]
+        told = None if rows is None else [tuple(row) for row in rows]
+        if told != (fresh.history if fresh._is_opacus_own else None):
+            raise DomainError("state_dict must have a history equal to its ledger's")
         kept, found = self.ledger.budget, fresh.ledger.budget
         if kept not in (None, found):
             raise DomainError(f"state_dict must have the budget {kept!r}; its ledger has {found!r}")

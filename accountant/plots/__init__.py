@@ -361,24 +361,20 @@ def samplers(table: Any, *, axes: Axes | None = None) -> Figure:
     """
     names = [f"{row.sampler}\n({row.relation.words})" for row in table.rows]
     figure, drawn = new_axes(axes, 1.2 + 0.45 * len(names))
-    _brackets(drawn, names, [(row.lower, row.upper) for row in table.rows])
+    rows, high = range(len(names), 0, -1), [row.upper for row in table.rows]
+    low = [row.lower for row in table.rows]
+    drawn.hlines(rows, low, high, linewidth=4, alpha=0.5, color=COLOURS[0])
+    drawn.plot(high, rows, "|", markersize=12, color=COLOURS[0])
+    drawn.set_yticks(rows, names, fontsize=8)
+    drawn.set(xlabel="certified bracket of ε (nats)", xscale="log")
+    # 4 and 20 rather than 4·10⁰ and 2·10¹; not every tick within a decade.
+    drawn.xaxis.set_major_formatter("{x:g}")
+    drawn.xaxis.set_minor_formatter(lambda x, _: f"{x:g}" if f"{x:e}"[0] in "25" else "")
+    drawn.grid(axis="x", alpha=0.3)
     title = f"n = {table.dataset_size}, batch = {table.batch_size}, epochs = {table.epochs}"
     drawn.set(title=f"{title}, σ = {table.noise_multiplier:g}, δ = {table.delta:g}")
     drawn.title.set_fontsize(9)
     return figure
-
-
-def _brackets(axes: Axes, names: Sequence[str], brackets: Sequence[tuple[float, float]]) -> None:
-    rows = range(len(names), 0, -1)
-    low, high = zip(*brackets, strict=True)
-    axes.hlines(rows, low, high, linewidth=4, alpha=0.5, color=COLOURS[0])
-    axes.plot(high, rows, "|", markersize=12, color=COLOURS[0])
-    axes.set_yticks(rows, names, fontsize=8)
-    axes.set(xlabel="certified bracket of ε (nats)", xscale="log")
-    # 4 and 20 rather than 4·10⁰ and 2·10¹; not every tick within a decade.
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.xaxis.set_minor_formatter(lambda x, _: f"{x:g}" if f"{x:e}"[0] in "25" else "")
-    axes.grid(axis="x", alpha=0.3)
 
 
 def _labels(mechanisms: Sequence[Mechanism], labels: Sequence[str] | None) -> list[str]:
@@ -388,10 +384,6 @@ def _labels(mechanisms: Sequence[Mechanism], labels: Sequence[str] | None) -> li
     found = [f"{mechanism!r:.60}" for mechanism in mechanisms] if labels is None else list(labels)
     if len(found) != len(mechanisms):
         raise DomainError(f"labels must be one for each mechanism: {len(mechanisms)}")
-    if len(relations) > 1:
-        # Rows of different relations answer different questions, so each states its relation.
-        return [
-            f"{name} ({mechanism.relation.words})"
-            for name, mechanism in zip(found, mechanisms, strict=True)
-        ]
-    return found
+    # Rows of different relations answer different questions, so each states its relation.
+    ends = [f" ({one.relation.words})" if len(relations) > 1 else "" for one in mechanisms]
+    return [name + end for name, end in zip(found, ends, strict=True)]
