@@ -27,7 +27,6 @@ from accountant.adapters._dp_events import (
     number,
     whole,
 )
-from accountant.bounds import Bounds
 from accountant.composition import Composition
 from accountant.derived import BestOfPoissonRuns, BestOfRuns, JointRelease, SampledReplacement
 from accountant.derived.repetition import mean_runs
@@ -161,23 +160,15 @@ class ExactAccountant(dp_accounting.PrivacyAccountant):  # type: ignore[misc]
         Everything is (0, 1)-private, so ε is 0 at δ = 1, except after a NonPrivateDpEvent, for
         which dp-accounting answers ∞ at every δ.
         """
-        known = self._known(target_delta)
-        return self.releases.epsilon(target_delta) if known is None else known
+        one = checks.number(_DELTA, target_delta) == 1.0
+        if not self._private:
+            return math.inf
+        return 0.0 if one else self.releases.epsilon(target_delta)
 
     def get_delta(self, target_epsilon: float) -> float:
         """Return δ at ``target_epsilon`` >= 0, certified never too small."""
         delta = self.releases.delta(target_epsilon)
         return delta if self._private else 1.0
-
-    def get_epsilon_bounds(self, target_delta: float) -> Bounds:
-        """Return a certified bracket of ε; its lower end is that of the stated pairs."""
-        known = self._known(target_delta)
-        return self.releases.epsilon_bounds(target_delta) if known is None else Bounds(known, known)
-
-    def _known(self, delta: float) -> float | None:
-        """Return ε where no composition is asked for it."""
-        one = checks.number(_DELTA, delta) == 1.0
-        return math.inf if not self._private else 0.0 if one else None
 
 
 _DELTA = checks.Argument(

@@ -95,7 +95,7 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc]
 
     Parameters
     ----------
-    directory, noise, budgets, server_learning_rate, generator
+    directory, noise, budgets, generator
         As in :class:`~accountant.adapters.federated.FederatedRounds`: a new strategy with the same
         directory continues after a crash, with the model that was released last.
     planned_rounds : int
@@ -130,18 +130,13 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc]
         *,
         planned_rounds: int,
         delta: float = 1e-5,
-        server_learning_rate: float = 1.0,
         names: Mapping[int, str] | None = None,
         least_connected: int = 1,
         timeout: float = 60.0,
         generator: SecureGenerator | None = None,
     ) -> None:
         self._made_of = (directory, noise, dict(budgets))
-        self._options: dict[str, Any] = {
-            "rounds": planned_rounds,
-            "server_learning_rate": server_learning_rate,
-            "generator": generator,
-        }
+        self._options: dict[str, Any] = {"rounds": planned_rounds, "generator": generator}
         self.delta, self._timeout, self._least = float(delta), timeout, least_connected
         self._names: dict[int, str] = dict(names or {})
         self._asks = names is None

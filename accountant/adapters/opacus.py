@@ -28,7 +28,6 @@ from accountant.adapters import _opacus_loaders as loaders
 from accountant.adapters._opacus_draws import States, coin_probability, in_parts
 from accountant.adapters._torch_observer import reseed
 from accountant.adapters.torch_batches import Run, refuse_forgetting
-from accountant.bounds import Bounds
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.account import require_a_step
@@ -111,10 +110,6 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
             what = f"the option {unknown[0]!r}" if unknown else f"{len(args)} options by position"
             raise UnsupportedError(f"get_epsilon takes delta; got {what} as well")
         return self.ledger.epsilon(delta)
-
-    def get_epsilon_bounds(self, delta: float) -> Bounds:
-        """Return a certified bracket of ε(delta)."""
-        return self.ledger.epsilon_bounds(delta)
 
     def __len__(self) -> int:
         """Return the number of steps."""

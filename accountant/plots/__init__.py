@@ -123,7 +123,6 @@ def save_tradeoff(
 
 
 DELTAS = tuple(10.0**-k for k in range(2, 13))
-METHODS = ("exact", "rdp")
 
 
 def profile(
@@ -181,10 +180,8 @@ def profile(
     return finish(figure, drawn, len(names))
 
 
-def epsilon_over_steps(
-    ledger: Accountant, delta: float, *, methods: Sequence[str] = METHODS, axes: Axes | None = None
-) -> Figure:
-    """Draw ε after each release of a ledger, by each method.
+def epsilon_over_steps(ledger: Accountant, delta: float, *, axes: Axes | None = None) -> Figure:
+    """Draw ε after each release of a ledger: the tightest known, and by Rényi divergences alone.
 
     Parameters
     ----------
@@ -192,10 +189,6 @@ def epsilon_over_steps(
         With at least one release.
     delta : float
         In (0, 1).
-    methods : sequence of {"exact", "rdp"}
-        ``"exact"`` is ``ledger.epsilon_over_steps(delta)``, the tightest bound known: the exact
-        composition after every release of Gaussian noise, and for other ledgers where it is widest;
-        ``"rdp"`` is by Rényi divergences alone.
     axes
         As in :func:`profile`.
 
@@ -216,20 +209,18 @@ def epsilon_over_steps(
     >>> ledger.step(noise_multiplier=1.1, sampling_probability=0.01, count=100)
     >>> figure = epsilon_over_steps(ledger, 1e-5)
     """
-    for method in methods:
-        checks.choice("methods", method, METHODS)
     if not len(ledger):
         raise DomainError("the ledger must hold at least one release; it is empty")
     figure, drawn = new_axes(axes)
     # Exact after every release for Gaussian noise alone: the name must hold for all ledgers.
-    names = {"exact": "tightest certified bound", "rdp": "Rényi divergences"}
-    for number, method in enumerate(methods):
-        found = ledger.epsilon_over_steps(delta, checkpoints=0 if method == "rdp" else None)
-        drawn.plot(np.arange(1, len(found) + 1), found, label=names[method], **style(number))
+    names = {"tightest certified bound": None, "Rényi divergences": 0}
+    for number, (name, checkpoints) in enumerate(names.items()):
+        found = ledger.epsilon_over_steps(delta, checkpoints=checkpoints)
+        drawn.plot(np.arange(1, len(found) + 1), found, label=name, **style(number))
     drawn.set(xlabel="releases", ylabel=f"ε at δ = {delta:g} (nats)")
     drawn.set_xlim(left=0)
     drawn.set_ylim(bottom=0)
-    return finish(figure, drawn, len(methods))
+    return finish(figure, drawn, len(names))
 
 
 def tradeoff(

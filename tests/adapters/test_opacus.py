@@ -39,7 +39,7 @@ def test_digits_same_noise_and_steps_exact_epsilon():
     assert epsilon == ac.get_epsilon(rate, NOISE, steps, DELTA)
     assert epsilon < runs.theirs("prv", [(NOISE, rate, steps)])
     assert epsilon < runs.theirs("rdp", [(NOISE, rate, steps)])
-    bounds = engine.accountant.get_epsilon_bounds(DELTA)
+    bounds = engine.accountant.ledger.epsilon_bounds(DELTA)
     assert bounds.lower <= epsilon == bounds.upper
     with torch.no_grad():  # it trains
         right = (model(data.tensors[0]).argmax(1) == data.tensors[1]).float().mean()

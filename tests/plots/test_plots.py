@@ -80,7 +80,6 @@ def test_epsilon_over_steps(tmp_path):
     assert np.array_equal(exact.get_ydata(), book.epsilon_over_steps(1e-5))
     assert np.array_equal(renyi.get_ydata(), book.epsilon_over_steps(1e-5, checkpoints=0))
     assert legend(figure) == ["tightest certified bound", "Rényi divergences"]
-    assert len(lines(plots.epsilon_over_steps(book, 1e-5, methods=["rdp"]))) == 1
 
 
 def test_epsilon_over_steps_of_a_mix_ends_at_its_exact_composition():
@@ -191,7 +190,6 @@ def test_refusals(tmp_path):
     refused(DomainError, "", plots.profile, RUN, deltas=[0.0])
     refused(DomainError, "", plots.profile, RUN, labels=["a", "b"])
     refused(DomainError, "", plots.epsilon_over_steps, ac.Accountant(), 1e-5)
-    refused(DomainError, "", plots.epsilon_over_steps, ledger(), 1e-5, methods=["magic"])
     refused(DomainError, "", plots.tradeoff, RUN, points=1)
     refused(ArgumentTypeError, "", plots.tradeoff, RUN, points=5.0)
     refused(DomainError, "", plots.calibration_map, [], 1e-5, 10)
