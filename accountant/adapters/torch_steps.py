@@ -320,7 +320,7 @@ _KINDS = {".html": "html", ".md": "markdown", ".json": "json"}
 class Training:
     """What the callbacks of training frameworks share: steps, ledger, checkpoints, statement."""
 
-    _steps: PrivateSteps | None = None
+    _steps: Any = None
 
     def __init__(
         self,
@@ -351,23 +351,19 @@ class Training:
     @property
     def ledger(self) -> Accountant:
         """What was released, the same on all workers."""
-        return self._ledger if self._steps is None else self._steps.ledger
+        held: Accountant = self._ledger if self._steps is None else self._steps.ledger
+        return held
 
     def _begin(self, model: Any) -> PrivateSteps:
         """Make the steps of a model whose frozen parameters are frozen."""
         assert self._sampler is not None
-        self._steps = self._made(model, self._sampler, ledger=self._ledger)
-        return self._steps
-
-    def _begun(self) -> PrivateSteps:
-        """Return the steps, which hold the ledger that is charged."""
-        assert self._steps is not None
-        return self._steps
+        self._steps = made = self._made(model, self._sampler, ledger=self._ledger)
+        return made
 
     def _released(self) -> bool:
         """Charge the ledger and release the gradient; return whether its budget allowed it."""
         try:
-            self._begun().release()
+            self._steps.release()
         except BudgetExceeded:
             return False
         return True

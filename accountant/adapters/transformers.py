@@ -126,7 +126,7 @@ class PrivacyCallback(Training, TrainerCallback, ExportableState):  # type: igno
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Stop when the budget admits no other step."""
-        if state.global_step < state.max_steps and not self._begun().affordable:
+        if state.global_step < state.max_steps and not self._steps.affordable:
             control.should_training_stop = True
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
@@ -161,7 +161,7 @@ class PrivacyCallback(Training, TrainerCallback, ExportableState):  # type: igno
         trainer = self._trainer
         model.train()
         module = trainer.accelerator.unwrap_model(model)
-        for unit in self._begun().units(inputs):
+        for unit in self._steps.units(inputs):
             prepared = trainer._prepare_inputs(unit)
             with trainer.compute_loss_context_manager():
                 loss = trainer.compute_loss(module, prepared)
