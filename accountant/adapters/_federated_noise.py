@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from accountant import checks
+from accountant import checks, sampling
 from accountant._basics.arrays import FloatArray
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.clipping import CLIPPING_NORM, AdaptiveQuantile
@@ -22,11 +22,6 @@ from accountant.mechanisms import Gaussian, Mechanism
 from accountant.noise import Grid, SecureGenerator
 from accountant.noise.integer_law import LARGEST_VARIANCE, skellam
 from accountant.relations import NeighbouringRelation
-from accountant.sampling import (
-    PoissonSampled,
-    discrete_gaussian_sum_of_vectors,
-    skellam_sum_of_vectors,
-)
 
 IntArray: TypeAlias = NDArray[np.int64]
 
@@ -100,7 +95,7 @@ class CentralNoise(_Noise):
         """Return what one round costs each client; it does not depend on the length."""
         one = Gaussian(self.noise_multiplier)
         rate = self.sampling_probability
-        return PoissonSampled(one, rate) if rate < 1.0 else one
+        return sampling.PoissonSampled(one, rate) if rate < 1.0 else one
 
     def release(
         self,
@@ -225,12 +220,12 @@ class SecureSumNoise(_Noise):
         honest = self.least_survivors - self.colluding
         farthest = math.hypot(self.levels, self._vote) * (1.0 + 2.0**-50)
         if self.distribution == "skellam":
-            return skellam_sum_of_vectors(
+            return sampling.skellam_sum_of_vectors(
                 float(honest * self.scale**2),
                 sensitivity=farthest,
                 relation=NeighbouringRelation.ZERO_OUT,
             )
-        return discrete_gaussian_sum_of_vectors(
+        return sampling.discrete_gaussian_sum_of_vectors(
             float(self.scale),
             contributors=honest,
             coordinates=self.length(length),
