@@ -12,7 +12,6 @@ from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 pytest.importorskip("matplotlib")
 
 from accountant import plots
-from accountant.plots import COLOURS
 from support.refusals import refused
 
 RUN = 1000 * ac.PoissonSampled(ac.Gaussian(1.1), 0.01)
@@ -154,25 +153,6 @@ def test_lines_differ_in_colour_and_in_dashes():
     for part in range(3):
         if part != 1:  # dashed patterns share the name "--"
             assert len({str(style[part]) for style in styles}) == 7
-
-
-def simulated(colour, kind):
-    """Return a colour as people without one kind of cone see it (Viénot, Brettel, Mollon 1999)."""
-    r, g, b = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    linear = np.array([r, g, b]) ** 2.2
-    matrix = {
-        "protan": [[0.11238, 0.88762, 0], [0.11238, 0.88762, 0], [0.00401, -0.00401, 1]],
-        "deutan": [[0.29275, 0.70725, 0], [0.29275, 0.70725, 0], [-0.02234, 0.02234, 1]],
-    }[kind]
-    return np.clip(np.array(matrix) @ linear, 0, 1) ** (1 / 2.2)
-
-
-@pytest.mark.parametrize("kind", ["protan", "deutan"])
-def test_the_first_colours_are_safe_for_the_colour_blind(kind):
-    seen = [simulated(colour, kind) for colour in COLOURS[:4]]
-    for i, first in enumerate(seen):
-        for second in seen[:i]:
-            assert np.abs(first - second).max() > 0.1
 
 
 def test_into_axes_of_ones_own():
