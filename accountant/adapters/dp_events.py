@@ -105,7 +105,7 @@ class ExactAccountant(dp_accounting.PrivacyAccountant):  # type: ignore[misc]
 
     def __init__(self, neighboring_relation: Any = _Theirs.ADD_OR_REMOVE_ONE) -> None:
         self._relation = _relation(neighboring_relation)
-        super().__init__(_theirs(self._relation))
+        super().__init__(next(k for k, v in _RELATIONS.items() if v is self._relation))
         self.releases = Accountant()
         self._private = True
 
@@ -184,10 +184,6 @@ def _relation(value: Any) -> NeighbouringRelation:
             f"neighboring_relation must be a dp_accounting.NeighboringRelation; got {value!r:.60}"
         )
     return found
-
-
-def _theirs(relation: NeighbouringRelation) -> Any:
-    return next(theirs for theirs, ours in _RELATIONS.items() if ours is relation)
 
 
 def convert(event: Any, relation: NeighbouringRelation) -> events.Parts:

@@ -22,7 +22,6 @@ from accountant.adapters._federated_noise import CentralNoise, SecureSumNoise
 from accountant.composition import composed
 from accountant.errors import BudgetExceeded, DomainError, LedgerError, UnsupportedError
 from accountant.ledger import Accountant, Budget
-from accountant.mechanisms import Mechanism
 from accountant.noise import SecureGenerator
 from accountant.store import texts
 
@@ -142,7 +141,13 @@ class FederatedRounds:
         label = self._generator.why_not_private if central else ""
         now = state.priced(texts.text_of_mechanism(self.mechanism), label)
         if found is not None:
-            _require_relation(state, self.mechanism)
+            for each in map(texts.mechanism_of, state.mechanisms):
+                if each.relation is not self.mechanism.relation:
+                    raise DomainError(
+                        "noise must have the neighbouring relation of earlier rounds,"
+                        f" {each.relation!r}; got {self.mechanism.relation!r}. Begin another"
+                        " directory"
+                    )
             unfinished = self._charged_ahead(found)
             if unfinished and (found.present, found.label) != (now.present, now.label):
                 # This server cannot make that round again: it would be another charge.
@@ -359,15 +364,6 @@ class FederatedRounds:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
-
-
-def _require_relation(state: memory.State, mechanism: Mechanism) -> None:
-    for each in map(texts.mechanism_of, state.mechanisms):
-        if each.relation is not mechanism.relation:
-            raise DomainError(
-                f"noise must have the neighbouring relation of earlier rounds, {each.relation!r};"
-                f" got {mechanism.relation!r}. Begin another directory"
-            )
 
 
 def _vector(sent: object, length: int) -> FloatArray | None:

@@ -134,8 +134,9 @@ class PrivacyCallback(Training, TrainerCallback, ExportableState):  # type: igno
         if logs is None or self._steps is None:
             return
         for told in (logs, *state.log_history[-1:]):
-            for name in [each for each in told if not _is_public(each)]:
-                del told[name]
+            for name in set(told) - _PUBLIC:
+                if not name.startswith("eval_"):
+                    del told[name]
             told["epsilon"] = self.ledger.epsilon(self._delta)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -167,11 +168,6 @@ class PrivacyCallback(Training, TrainerCallback, ExportableState):  # type: igno
                 loss = trainer.compute_loss(module, prepared)
             loss.backward()
         return torch.zeros((), device=trainer.args.device)
-
-
-def _is_public(name: str) -> bool:
-    """Return whether a logged number is none of a batch's, or is of an evaluation."""
-    return name in _PUBLIC or name.startswith("eval_")
 
 
 def _sampler(arguments: Any, units: int) -> PoissonSampler:

@@ -244,8 +244,9 @@ def entry(statement: Contents) -> str:
     for section, names in SECTIONS.items():
         values = computed.get(section, {}) | dict(given.get(section, {}))
         sections[section] = {name: values[name] for name in names if name in values}
+    title = re.sub(r"[^a-z0-9]+", "-", statement.title.lower()).strip("-")
     document = {
-        "url_slug": slug or _slug(statement.title),
+        "url_slug": slug or title or "deployment",
         "status": "Draft",
         "tier": tier,
         "deployment": sections,
@@ -341,10 +342,6 @@ def _details(statement: Contents) -> str:
     if statement.budget is not None:
         words.append(f"Enforced budget: {statement.budget.limit}.")
     return " ".join(words)
-
-
-def _slug(title: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "deployment"
 
 
 def _yaml(value: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
