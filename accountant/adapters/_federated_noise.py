@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from accountant import checks
+from accountant import checks, sampling
 from accountant._basics.arrays import FloatArray
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.clipping import CLIPPING_NORM, AdaptiveQuantile
@@ -22,11 +22,6 @@ from accountant.mechanisms import Gaussian, Mechanism
 from accountant.noise import Grid, SecureGenerator
 from accountant.noise.integer_law import LARGEST_VARIANCE, skellam
 from accountant.relations import NeighbouringRelation
-from accountant.sampling import (
-    PoissonSampled,
-    discrete_gaussian_sum_of_vectors,
-    skellam_sum_of_vectors,
-)
 
 IntArray: TypeAlias = NDArray[np.int64]
 
@@ -41,15 +36,7 @@ RATE = checks.Argument(
     lambda x: (x > 0.0) & (x <= 1.0),
     "It is the chance of each client to be asked in a round",
 )
-LEAST_SURVIVORS = checks.integers(
-    "least_survivors", 1, 2**30, "With fewer answers of clients nothing is released"
-)
-COLLUDING = checks.integers(
-    "colluding", 0, 2**30, "It counts clients who may tell the server their noise"
-)
-LEVELS = checks.integers(
-    "levels", 1, 2**30, "It is the number of integers to which the clipping norm is scaled"
-)
+_MOST = 2**30  # clients, and integers to which a clipping norm is scaled
 
 
 @dataclass(frozen=True)
@@ -108,7 +95,7 @@ class CentralNoise(_Noise):
         """Return what one round costs each client; it does not depend on the length."""
         one = Gaussian(self.noise_multiplier)
         rate = self.sampling_probability
-        return PoissonSampled(one, rate) if rate < 1.0 else one
+        return sampling.PoissonSampled(one, rate) if rate < 1.0 else one
 
     def release(
         self,
@@ -191,10 +178,10 @@ class SecureSumNoise(_Noise):
         if checks.number(checks.NOISE_MULTIPLIER, self.noise_multiplier) == math.inf:
             raise DomainError("noise_multiplier must be finite; got inf. Noise is in integers")
         checks.number(CLIPPING_NORM, self.rule.clipping_norm)
-        least = checks.whole(LEAST_SURVIVORS, self.least_survivors)
-        checks.whole(LEVELS, self.levels)
+        least = checks.integer("least_survivors", self.least_survivors, 1, _MOST)
+        checks.integer("levels", self.levels, 1, _MOST)
         checks.choice("distribution", self.distribution, DISTRIBUTIONS)
-        if not (checks.whole(COLLUDING, self.colluding) < least):
+        if not (checks.integer("colluding", self.colluding, 0, _MOST) < least):
             raise DomainError(
                 f"colluding must be below least_survivors = {least}; got {self.colluding}. One"
                 " client at least must keep its noise secret"
@@ -233,12 +220,12 @@ class SecureSumNoise(_Noise):
         honest = self.least_survivors - self.colluding
         farthest = math.hypot(self.levels, self._vote) * (1.0 + 2.0**-50)
         if self.distribution == "skellam":
-            return skellam_sum_of_vectors(
+            return sampling.skellam_sum_of_vectors(
                 float(honest * self.scale**2),
                 sensitivity=farthest,
                 relation=NeighbouringRelation.ZERO_OUT,
             )
-        return discrete_gaussian_sum_of_vectors(
+        return sampling.discrete_gaussian_sum_of_vectors(
             float(self.scale),
             contributors=honest,
             coordinates=self.length(length),

@@ -10,15 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from opacus.optimizers import (
-    DistributedDPOptimizer,
-    DistributedDPOptimizerFastGradientClipping,
-    DPOptimizer,
-    DPOptimizerFastGradientClipping,
-    DPPerLayerOptimizer,
-    FSDPOptimizerFastGradientClipping,
-    SimpleDistributedPerLayerOptimizer,
-)
+from opacus import optimizers
 
 from accountant.adapters import _opacus_ghost as ghost
 from accountant.adapters._opacus_clipping import clip_and_sum, hold
@@ -29,13 +21,13 @@ from accountant.errors import UnsupportedError
 
 # Whose clipping, summing and noise are known; one of another type may do them in another way.
 _KNOWN = (
-    DPOptimizer,
-    DPPerLayerOptimizer,
-    DPOptimizerFastGradientClipping,
-    DistributedDPOptimizer,
-    DistributedDPOptimizerFastGradientClipping,
-    FSDPOptimizerFastGradientClipping,
-    SimpleDistributedPerLayerOptimizer,
+    optimizers.DPOptimizer,
+    optimizers.DPPerLayerOptimizer,
+    optimizers.DPOptimizerFastGradientClipping,
+    optimizers.DistributedDPOptimizer,
+    optimizers.DistributedDPOptimizerFastGradientClipping,
+    optimizers.FSDPOptimizerFastGradientClipping,
+    optimizers.SimpleDistributedPerLayerOptimizer,
 )
 
 # What opacus keeps in modules for the backward pass.
@@ -72,7 +64,7 @@ class Watch:
             name for name, p in self.network.named_parameters() if id(p) in trained
         }
         self.workers = Workers(optimizer.params[0].device, works_together(optimizer))
-        self._averages = isinstance(optimizer, FSDPOptimizerFastGradientClipping)
+        self._averages = isinstance(optimizer, optimizers.FSDPOptimizerFastGradientClipping)
         self.clipped: ghost.Clipped | None = None
         self.passes = 0
         self._scale = _scale(optimizer)
@@ -200,7 +192,7 @@ class Watch:
 
     def _part(self, optimizer: Any) -> tuple[int, float]:
         """Return the rows to be summed next, and the norm that each is clipped to."""
-        if isinstance(optimizer, DPOptimizerFastGradientClipping):
+        if isinstance(optimizer, optimizers.DPOptimizerFastGradientClipping):
             clipped, self.clipped = self.clipped, None
             return ghost.part(clipped, optimizer)
         batches = optimizer.accumulated_iterations
@@ -210,7 +202,7 @@ class Watch:
                 " record may be in each of them. Use a larger batch, cut into physical ones by"
                 " opacus' BatchMemoryManager"
             )
-        if isinstance(optimizer, DPPerLayerOptimizer):
+        if isinstance(optimizer, optimizers.DPPerLayerOptimizer):
             bound = math.nextafter(math.hypot(*map(float, optimizer.max_grad_norms)), math.inf)
             known = float(optimizer.max_grad_norm)
             # Opacus rounds the norm of the norms to float32.
@@ -298,7 +290,7 @@ def watch(
             optimizer.accountant_watch.entering
         ),
     ]
-    if isinstance(optimizer, DPOptimizerFastGradientClipping):
+    if isinstance(optimizer, optimizers.DPOptimizerFastGradientClipping):
         inner.accountant_handles += ghost.mark_layers(optimizer.accountant_watch.network)
 
 
@@ -338,7 +330,7 @@ def adds_noise(optimizer: Any) -> bool:
     """Return whether this worker's generator gives the noise: it must not be in a state twice."""
     if not (optimizer.noise_multiplier > 0) or optimizer.secure_mode:
         return False
-    sharded = isinstance(optimizer, FSDPOptimizerFastGradientClipping)
+    sharded = isinstance(optimizer, optimizers.FSDPOptimizerFastGradientClipping)
     return sharded or getattr(optimizer, "rank", 0) == 0
 
 

@@ -21,13 +21,7 @@ from accountant._basics.arrays import FloatArray
 from accountant.adapters._sklearn_inside import look_around
 from accountant.errors import UnsupportedError
 from accountant.learn.account import as_ledger
-from accountant.learn.convex.fit import (
-    DATA_NORM,
-    MOST_EXACT,
-    PrivateResult,
-    record_limit,
-    require_few,
-)
+from accountant.learn.convex import fit as convex
 from accountant.learn.convex.rows import clip_rows
 from accountant.learn.validation import container, labels_among, numbers
 from accountant.ledger import Accountant
@@ -70,7 +64,7 @@ class Privacy:
     scope: str = "this estimator alone, not what stands around it"
 
     @classmethod
-    def of(cls, result: PrivateResult) -> Privacy:
+    def of(cls, result: convex.PrivateResult) -> Privacy:
         """Return the record of one result."""
         return cls(result.run_epsilon, result.delta, result.mechanisms, result.private)
 
@@ -254,7 +248,7 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         """Check the data as ``fit`` does, and return what of them is public."""
         rows, _ = self._classified(x, y)
         if hasattr(self, "max_records"):
-            require_few(rows, record_limit(self.max_records, MOST_EXACT))
+            convex.require_few(rows, convex.record_limit(self.max_records, convex.MOST_EXACT))
         return PublicShape(len(rows), rows.shape[1], self.classes_)
 
     def _rehearse(self, shape: PublicShape) -> None:
@@ -283,11 +277,6 @@ class Probabilities:
         if scores.ndim == 1:
             return np.column_stack([expit(-scores), expit(scores)])
         return np.asarray(softmax(scores, axis=1))
-
-    def predict_log_proba(self, X: Any) -> FloatArray:  # noqa: N803
-        """Return the logarithms of :meth:`predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X)))
 
 
 def cloned(estimator: BaseEstimator) -> Any:
@@ -336,7 +325,7 @@ def with_intercept(rows: FloatArray, norm: float, fit: bool) -> tuple[FloatArray
 
     The column is inside the norm, so the intercept is perturbed like every other coefficient.
     """
-    checks.number(checks.positive("data_norm", DATA_NORM.advice), norm)
+    checks.number(checks.positive("data_norm", convex.DATA_NORM.advice), norm)
     if not fit:
         return rows, norm
     # Clipped before the column is added: a long row must not shrink its intercept.

@@ -35,13 +35,6 @@ SCORE, FAILURE = 0.1, 0.01
 MOST_SETTINGS = 10**6
 # What the search itself sets, and public facts about the data, which are no choice.
 FIXED = ("epsilon", "delta", "ledger", "random_state", "classes", "max_records")
-_SHARE = checks.Argument(
-    "score_share",
-    "a fraction in (0, 1)",
-    lambda x: (x > 0.0) & (x < 1.0),
-    "It is the part of a run's epsilon for its score",
-)
-
 _RUNS = checks.Argument(
     "mean_runs", "a number >= 1", lambda x: (x >= 1.0) & (x < math.inf), "It is the mean of fits"
 )
@@ -68,8 +61,6 @@ class DPSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         The guarantee of the whole search with its model, in nats; δ in (0, 1).
     mean_runs : float
         The mean number of fits, >= 1.
-    score_share : float
-        The part of a run's ε that its noisy score costs.
     ledger : Accountant, optional
         Charged for the whole search before the first fit.
     random_state : int, optional
@@ -101,7 +92,6 @@ class DPSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     epsilon: float = field(default=1.0, kw_only=True)
     delta: float = field(default=1e-5, kw_only=True)
     mean_runs: float = field(default=10.0, kw_only=True)
-    score_share: float = field(default=SCORE, kw_only=True)
     ledger: Accountant | None = field(default=None, kw_only=True)
     random_state: int | None = field(default=None, kw_only=True)
 
@@ -114,13 +104,12 @@ class DPSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         look_around(self)
         settings = list(_settings(self.estimator, self.space))
         self.estimator._warn_of_bounds()
-        share = checks.number(_SHARE, self.score_share)
         target = checks.number(checks.TARGET_DELTA, self.delta)
         run = self._run_guarantee(target)
         book = as_ledger(self.ledger)
         generator = generator_of(self.random_state)
-        scale = math.ceil(1.0 / (share * run.epsilon0))
-        per_fit = run.epsilon0 * (1.0 - share) * (1.0 - 1e-12)
+        scale = math.ceil(1.0 / (SCORE * run.epsilon0))
+        per_fit = run.epsilon0 * (1.0 - SCORE) * (1.0 - 1e-12)
 
         def model_of(setting: dict[str, Any], seed: int | None) -> Any:
             return clone(self.estimator).set_params(
@@ -186,11 +175,8 @@ class DPSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
 def _settings(estimator: Any, space: Any) -> Iterator[dict[str, Any]]:
     """Return every setting; all of it is public."""
-    if not isinstance(estimator, PrivateEstimator):
-        raise ArgumentTypeError(
-            "estimator must be one of accountant.adapters.sklearn, whose fits are private; got"
-            f" {type(estimator).__name__}"
-        )
+    private = "one of accountant.adapters.sklearn, whose fits are private"
+    checks.instance("estimator", estimator, PrivateEstimator, private)
     if not isinstance(space, Mapping) or not space:
         raise ArgumentTypeError("space must map names of parameters to their candidates")
     for name in space:

@@ -15,19 +15,7 @@ import dp_accounting
 from accountant import checks, sampling
 from accountant._basics.rounding import ratio_down, ratio_up
 from accountant.adapters import _dp_events as events
-from accountant.adapters._dp_events import (
-    ADD_OR_REMOVE,
-    REPLACE_ONE,
-    ZERO_OUT,
-    Found,
-    NonPrivate,
-    Parts,
-    Refused,
-    no_noise,
-    number,
-    whole,
-)
-from accountant.bounds import Bounds
+from accountant.adapters._dp_events import REPLACE_ONE, ZERO_OUT, Refused, number, whole
 from accountant.composition import Composition
 from accountant.derived import BestOfPoissonRuns, BestOfRuns, JointRelease, SampledReplacement
 from accountant.derived.repetition import mean_runs
@@ -83,8 +71,8 @@ def composition(event: Any, neighboring_relation: Any = _Theirs.ADD_OR_REMOVE_ON
     relation = _relation(neighboring_relation)
     try:
         parts = _parts(event, relation)
-    except NonPrivate:
-        parts = ((no_noise(relation), 1),)
+    except events.NonPrivate:
+        parts = ((events.no_noise(relation), 1),)
     except Refused as refusal:
         raise UnsupportedError(f"{refusal.event!r:.200} is not covered: {refusal.why}") from refusal
     return Composition(parts or ((Gaussian(1.0, relation=relation), 0),))
@@ -117,7 +105,7 @@ class ExactAccountant(dp_accounting.PrivacyAccountant):  # type: ignore[misc]
 
     def __init__(self, neighboring_relation: Any = _Theirs.ADD_OR_REMOVE_ONE) -> None:
         self._relation = _relation(neighboring_relation)
-        super().__init__(_theirs(self._relation))
+        super().__init__(next(k for k, v in _RELATIONS.items() if v is self._relation))
         self.releases = Accountant()
         self._private = True
 
@@ -133,7 +121,7 @@ class ExactAccountant(dp_accounting.PrivacyAccountant):  # type: ignore[misc]
         """Convert the event; record it when asked to. None, or what is wrong with it."""
         try:
             parts = _parts(event, self._relation)
-        except NonPrivate:
+        except events.NonPrivate:
             self._private = self._private and not (do_compose and count > 0)
             return None
         except Refused as refusal:
@@ -161,23 +149,15 @@ class ExactAccountant(dp_accounting.PrivacyAccountant):  # type: ignore[misc]
         Everything is (0, 1)-private, so ε is 0 at δ = 1, except after a NonPrivateDpEvent, for
         which dp-accounting answers ∞ at every δ.
         """
-        known = self._known(target_delta)
-        return self.releases.epsilon(target_delta) if known is None else known
+        one = checks.number(_DELTA, target_delta) == 1.0
+        if not self._private:
+            return math.inf
+        return 0.0 if one else self.releases.epsilon(target_delta)
 
     def get_delta(self, target_epsilon: float) -> float:
         """Return δ at ``target_epsilon`` >= 0, certified never too small."""
         delta = self.releases.delta(target_epsilon)
         return delta if self._private else 1.0
-
-    def get_epsilon_bounds(self, target_delta: float) -> Bounds:
-        """Return a certified bracket of ε; its lower end is that of the stated pairs."""
-        known = self._known(target_delta)
-        return self.releases.epsilon_bounds(target_delta) if known is None else Bounds(known, known)
-
-    def _known(self, delta: float) -> float | None:
-        """Return ε where no composition is asked for it."""
-        one = checks.number(_DELTA, delta) == 1.0
-        return math.inf if not self._private else 0.0 if one else None
 
 
 _DELTA = checks.Argument(
@@ -188,7 +168,7 @@ _DELTA = checks.Argument(
 )
 
 
-def _parts(event: Any, relation: NeighbouringRelation) -> Parts:
+def _parts(event: Any, relation: NeighbouringRelation) -> events.Parts:
     try:
         return convert(event, relation)
     except RecursionError:
@@ -206,11 +186,7 @@ def _relation(value: Any) -> NeighbouringRelation:
     return found
 
 
-def _theirs(relation: NeighbouringRelation) -> Any:
-    return next(theirs for theirs, ours in _RELATIONS.items() if ours is relation)
-
-
-def convert(event: Any, relation: NeighbouringRelation) -> Parts:
+def convert(event: Any, relation: NeighbouringRelation) -> events.Parts:
     """Return the counted mechanisms of an event; an empty tuple when it releases nothing.
 
     Raises
@@ -235,39 +211,39 @@ def convert(event: Any, relation: NeighbouringRelation) -> Parts:
     return found if isinstance(found, tuple) else ((found, 1),)
 
 
-def _composed(event: Any, relation: NeighbouringRelation) -> Found:
+def _composed(event: Any, relation: NeighbouringRelation) -> events.Found:
     found: dict[Mechanism, int] = {}
     # Every part is looked at, so that one that is unknown is found behind one without privacy.
     private = True
     for part in event.events:
         try:
             parts = convert(part, relation)
-        except NonPrivate:
+        except events.NonPrivate:
             private = False
             continue
         for mechanism, count in parts:
             found[mechanism] = found.get(mechanism, 0) + count
     if not private:
-        raise NonPrivate
+        raise events.NonPrivate
     return tuple(found.items())
 
 
-def _self_composed(event: Any, relation: NeighbouringRelation) -> Found:
+def _self_composed(event: Any, relation: NeighbouringRelation) -> events.Found:
     count = whole(event, "count")
     try:
         parts = convert(event.event, relation)
-    except NonPrivate:
+    except events.NonPrivate:
         if count == 0:
             return ()
         raise
     return tuple((mechanism, n * count) for mechanism, n in parts) if count else ()
 
 
-def _poisson_sampled(event: Any, relation: NeighbouringRelation) -> Found:
+def _poisson_sampled(event: Any, relation: NeighbouringRelation) -> events.Found:
     """Convert Poisson sampling; what runs on the sample shares it (M6, E1, E2, E7)."""
     q = number(event, "sampling_probability", highest=1.0)
     inside = events.NOT_ON_A_SAMPLE
-    if relation is not ADD_OR_REMOVE:
+    if relation is not events.ADD_OR_REMOVE:
         # A guarantee about replacing or blanking a record says nothing of leaving it out.
         inside |= events.STATED
     release = _together(event, relation, inside)
@@ -278,13 +254,13 @@ def _poisson_sampled(event: Any, relation: NeighbouringRelation) -> Found:
     return sampling.PoissonSampled(release, q)
 
 
-def _without_replacement(event: Any, relation: NeighbouringRelation) -> Found:
+def _without_replacement(event: Any, relation: NeighbouringRelation) -> events.Found:
     """Convert a uniform subset; under zero-out a blank is drawn like a record (S6, E2)."""
     size = whole(event, "source_dataset_size", least=1)
     batch = whole(event, "sample_size")
     if batch > size:
         raise Refused(event, "sample_size must be at most source_dataset_size")
-    if relation is ADD_OR_REMOVE:
+    if relation is events.ADD_OR_REMOVE:
         raise Refused(
             event,
             "a sample of fixed size changes in more than one record when one is added or removed;"
@@ -300,7 +276,7 @@ def _without_replacement(event: Any, relation: NeighbouringRelation) -> Found:
     return SampledReplacement(release, ratio_up(batch, size), relation=relation)
 
 
-def _with_replacement(event: Any, relation: NeighbouringRelation) -> Found:
+def _with_replacement(event: Any, relation: NeighbouringRelation) -> events.Found:
     """Convert independent draws for every place of the sample (S7, S8, E5)."""
     size = whole(event, "source_dataset_size", least=1)
     batch = whole(event, "sample_size")
@@ -316,7 +292,7 @@ def _with_replacement(event: Any, relation: NeighbouringRelation) -> Found:
     )
 
 
-def _random_allocation(event: Any, relation: NeighbouringRelation) -> Found:
+def _random_allocation(event: Any, relation: NeighbouringRelation) -> events.Found:
     """Convert runs of which every record picks some, uniformly (S4, S5, S9, S23)."""
     picked, steps = whole(event, "num_selected"), whole(event, "num_steps", least=1)
     if picked > steps:
@@ -327,7 +303,7 @@ def _random_allocation(event: Any, relation: NeighbouringRelation) -> Found:
     release = _together(event, relation, inside)
     if release is None or picked == 0:
         return ()
-    if release == no_noise(relation):
+    if release == events.no_noise(relation):
         return release  # what is released without noise tells which runs the record was in
     block = steps // picked
     one: Mechanism
@@ -338,7 +314,7 @@ def _random_allocation(event: Any, relation: NeighbouringRelation) -> Found:
     return ((one, picked),)
 
 
-def _repeat_and_select(event: Any, relation: NeighbouringRelation) -> Found:
+def _repeat_and_select(event: Any, relation: NeighbouringRelation) -> events.Found:
     """Convert the best of K runs, K negative binomial or Poisson (P4 to P6)."""
     mean, shape = number(event, "mean"), number(event, "shape")
     parts = convert(event.event, relation)
@@ -346,7 +322,7 @@ def _repeat_and_select(event: Any, relation: NeighbouringRelation) -> Found:
         raise Refused(event, "mean must be at least 1: the distribution is truncated to K >= 1")
     if not parts or mean == 0.0:
         return ()
-    if (shape < math.inf and mean == 1.0) or (no_noise(relation), 1) in parts:
+    if (shape < math.inf and mean == 1.0) or (events.no_noise(relation), 1) in parts:
         return parts
     base = parts[0][0] if len(parts) == 1 and parts[0][1] == 1 else Composition(parts)
     if shape == math.inf:

@@ -22,11 +22,9 @@ from accountant.adapters._federated_noise import CentralNoise, SecureSumNoise
 from accountant.composition import composed
 from accountant.errors import BudgetExceeded, DomainError, LedgerError, UnsupportedError
 from accountant.ledger import Accountant, Budget
-from accountant.mechanisms import Mechanism
 from accountant.noise import SecureGenerator
 from accountant.store import texts
 
-ROUNDS = checks.integers("rounds", 1, 2**40, "It is the number of rounds that are planned")
 _TENANT = "federation/clients/"
 
 
@@ -71,8 +69,6 @@ class FederatedRounds:
     rounds : int
         How many rounds are planned: each client's budget admits their exact composition, or fewer
         of them. Which rounds are made may depend on everything released.
-    server_learning_rate : float
-        By which the mean update is multiplied.
     generator : SecureGenerator, optional
         Of coins and noise; give one with a seed for tests only. Charges then say in their label,
         and :attr:`reasons`, that the models are not private.
@@ -103,7 +99,6 @@ class FederatedRounds:
         *,
         model: ArrayLike,
         rounds: int,
-        server_learning_rate: float = 1.0,
         generator: SecureGenerator | None = None,
     ) -> None:
         checks.instance("noise", noise, (CentralNoise, SecureSumNoise), "a noise of this module")
@@ -112,8 +107,7 @@ class FederatedRounds:
             raise DomainError(f"model must be flat and not empty; got the shape {start.shape}")
         self.noise = noise
         self.mechanism = noise.mechanism(start.size)
-        self._planned = int(checks.whole(ROUNDS, rounds))
-        self._rate = float(server_learning_rate)
+        self._planned = checks.integer("rounds", rounds, 1, 2**40)
         self._generator = SecureGenerator() if generator is None else generator
         self._open: Round | None = None
         place = Path(directory)
@@ -147,7 +141,13 @@ class FederatedRounds:
         label = self._generator.why_not_private if central else ""
         now = state.priced(texts.text_of_mechanism(self.mechanism), label)
         if found is not None:
-            _require_relation(state, self.mechanism)
+            for each in map(texts.mechanism_of, state.mechanisms):
+                if each.relation is not self.mechanism.relation:
+                    raise DomainError(
+                        "noise must have the neighbouring relation of earlier rounds,"
+                        f" {each.relation!r}; got {self.mechanism.relation!r}. Begin another"
+                        " directory"
+                    )
             unfinished = self._charged_ahead(found)
             if unfinished and (found.present, found.label) != (now.present, now.label):
                 # This server cannot make that round again: it would be another charge.
@@ -255,7 +255,7 @@ class FederatedRounds:
         the next round is released.
         """
         state = self._state
-        number = state.charges + int(checks.integer("ahead", ahead, 0))
+        number = state.charges + checks.integer("ahead", ahead, 0)
         most: dict[tuple[tuple[int, int], ...], int] = {}
         for held in state.clients.values():
             past = tuple(
@@ -348,7 +348,7 @@ class FederatedRounds:
         return asked
 
     def _released(self, mean: FloatArray, paid: memory.State) -> FloatArray:
-        model = self._state.model + self._rate * mean
+        model = self._state.model + mean
         self._remember(replace(paid, model=model, rounds=paid.rounds + 1))
         return self.model
 
@@ -364,15 +364,6 @@ class FederatedRounds:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
-
-
-def _require_relation(state: memory.State, mechanism: Mechanism) -> None:
-    for each in map(texts.mechanism_of, state.mechanisms):
-        if each.relation is not mechanism.relation:
-            raise DomainError(
-                f"noise must have the neighbouring relation of earlier rounds, {each.relation!r};"
-                f" got {mechanism.relation!r}. Begin another directory"
-            )
 
 
 def _vector(sent: object, length: int) -> FloatArray | None:

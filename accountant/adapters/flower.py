@@ -95,7 +95,7 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc]
 
     Parameters
     ----------
-    directory, noise, budgets, server_learning_rate, generator
+    directory, noise, budgets, generator
         As in :class:`~accountant.adapters.federated.FederatedRounds`: a new strategy with the same
         directory continues after a crash, with the model that was released last.
     planned_rounds : int
@@ -130,18 +130,13 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc]
         *,
         planned_rounds: int,
         delta: float = 1e-5,
-        server_learning_rate: float = 1.0,
         names: Mapping[int, str] | None = None,
         least_connected: int = 1,
         timeout: float = 60.0,
         generator: SecureGenerator | None = None,
     ) -> None:
         self._made_of = (directory, noise, dict(budgets))
-        self._options: dict[str, Any] = {
-            "rounds": planned_rounds,
-            "server_learning_rate": server_learning_rate,
-            "generator": generator,
-        }
+        self._options: dict[str, Any] = {"rounds": planned_rounds, "generator": generator}
         self.delta, self._timeout, self._least = float(delta), timeout, least_connected
         self._names: dict[int, str] = dict(names or {})
         self._asks = names is None
@@ -237,7 +232,7 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc]
         updates = {}
         for reply in replies:
             name = self._names.get(reply.metadata.src_node_id)
-            sent = None if reply.has_error() else _told(reply)
+            sent = _told(reply, lambda content: _flat(next(iter(content.array_records.values()))))
             if name is not None and sent is not None and (secure or sent.shape == model.shape):
                 updates[name] = sent if secure else sent - model
         rounds.release(updates)
@@ -269,7 +264,7 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc]
                 for node in new
             ]
             for reply in grid.send_and_receive(questions, timeout=self._timeout):
-                name = None if reply.has_error() else _told_name(reply)
+                name = _told(reply, lambda content: str(content[_NAME][_NAME]))
                 if name is not None:
                     self._names[reply.metadata.src_node_id] = name
         found: dict[str, list[int]] = {}
@@ -291,17 +286,9 @@ def _flat(arrays: ArrayRecord) -> NDArray[np.float64]:
     return flat(arrays.to_numpy_ndarrays())
 
 
-def _told_name(reply: Message) -> str | None:
-    """Return the name that a node answers; None for what is no name. Nothing here may raise."""
+def _told(reply: Message, read: Callable[[Any], Any]) -> Any:
+    """Return what an answer says; None for what is no such thing. Nothing here may raise."""
     try:
-        return str(reply.content[_NAME][_NAME])
-    except Exception:  # whatever a client sends
-        return None
-
-
-def _told(reply: Message) -> NDArray[np.float64] | None:
-    """Return the numbers of an answer; None for what is no such thing. Nothing here may raise."""
-    try:
-        return _flat(next(iter(reply.content.array_records.values())))
+        return None if reply.has_error() else read(reply.content)
     except Exception:  # whatever a client sends
         return None

@@ -9,13 +9,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from flwr.serverapp import (
-    GaussianPrivacyEvent,
-    NeighboringRelation,
-    PrivacyConfig,
-    PrivacySpent,
-    SamplingMethod,
-)
+from flwr import serverapp
+from flwr.serverapp import GaussianPrivacyEvent, PrivacyConfig
 
 from accountant import checks
 from accountant._basics.rounding import ratio_up
@@ -83,7 +78,7 @@ class ExactAccountant:
         checks.instance("config", config, PrivacyConfig, "a flwr.serverapp.PrivacyConfig")
         if noise_over is not None:
             checks.choice("noise_over", noise_over, _NOISE_OVER)
-        elif config.neighboring_relation is NeighboringRelation.REPLACE_ONE:
+        elif config.neighboring_relation is serverapp.NeighboringRelation.REPLACE_ONE:
             raise UnsupportedError(
                 "noise_over must say what the noise_multiplier of an event is over: replacing a"
                 " client moves a sum by twice the clipping norm. Give 'clipping norm', which"
@@ -133,10 +128,10 @@ class ExactAccountant:
         """Return δ at ``epsilon`` >= 0, certified never too small."""
         return self.ledger.delta(epsilon)
 
-    def get_privacy_spent(self, delta: float | None = None) -> PrivacySpent:
+    def get_privacy_spent(self, delta: float | None = None) -> serverapp.PrivacySpent:
         """Return what was spent at ``delta``, by default at that of the configuration."""
         at = self._config.target_delta if delta is None else delta
-        return PrivacySpent(self.get_epsilon(at), at, self.num_releases, "exact")
+        return serverapp.PrivacySpent(self.get_epsilon(at), at, self.num_releases, "exact")
 
     def would_exceed(
         self, event: GaussianPrivacyEvent, max_epsilon: float | None = None, count: int = 1
@@ -220,13 +215,13 @@ class ExactAccountant:
             )
         noise = float(event.noise_multiplier)
         match self._config.sampling_method:
-            case SamplingMethod.POISSON:
+            case serverapp.SamplingMethod.POISSON:
                 return PoissonSampled(Gaussian(noise), min(ratio_up(size, population), 1.0))
-            case SamplingMethod.WITHOUT_REPLACEMENT:
+            case serverapp.SamplingMethod.WITHOUT_REPLACEMENT:
                 if self._noise_over == "sensitivity":
                     noise *= 2.0
                 return FixedSizeSampled(noise, batch_size=size, dataset_size=population)
-            case SamplingMethod.NO_AMPLIFICATION:
+            case serverapp.SamplingMethod.NO_AMPLIFICATION:
                 return Gaussian(noise)
         raise UnsupportedError(f"sampling_method {self._config.sampling_method!r} is not covered")
 

@@ -93,7 +93,7 @@ class PrivacyCallback(Training, Callback):  # type: ignore[misc]
         """Report ε; stop when the budget admits no other step."""
         if trainer.global_step % trainer.log_every_n_steps == 0:
             pl_module.log("epsilon", self.ledger.epsilon(self._delta), batch_size=1)
-        if not self._begun().affordable:
+        if not self._steps.affordable:
             trainer.should_stop = True
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:

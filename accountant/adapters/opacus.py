@@ -28,7 +28,6 @@ from accountant.adapters import _opacus_loaders as loaders
 from accountant.adapters._opacus_draws import States, coin_probability, in_parts
 from accountant.adapters._torch_observer import reseed
 from accountant.adapters.torch_batches import Run, refuse_forgetting
-from accountant.bounds import Bounds
 from accountant.calibration import calibrate_sigma
 from accountant.errors import DomainError, UnsupportedError
 from accountant.learn.account import require_a_step
@@ -112,10 +111,6 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
             raise UnsupportedError(f"get_epsilon takes delta; got {what} as well")
         return self.ledger.epsilon(delta)
 
-    def get_epsilon_bounds(self, delta: float) -> Bounds:
-        """Return a certified bracket of ε(delta)."""
-        return self.ledger.epsilon_bounds(delta)
-
     def __len__(self) -> int:
         """Return the number of steps."""
         return len(self.ledger)
@@ -192,7 +187,7 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
             The state is not one of this accountant's, has not the budget given here, or has
             forgotten steps recorded here: going back to a checkpoint does not take releases back.
         """
-        if not state_dict or not {"history", "mechanism"} <= set(state_dict):
+        if not state_dict or not {"history", "mechanism", "ledger"} <= set(state_dict):
             raise DomainError("state_dict must hold what state_dict() returned; got no such keys")
         if state_dict["mechanism"] != NAME:
             raise DomainError(
@@ -201,14 +196,11 @@ class ExactAccountant(IAccountant):  # type: ignore[misc]
                 " state_dict['history'] to history"
             )
         fresh = ExactAccountant()
-        if "ledger" in state_dict:
-            fresh.ledger = Accountant.from_json(state_dict["ledger"])
-            rows = state_dict["history"]
-            told = None if rows is None else [tuple(row) for row in rows]
-            if told != (fresh.history if fresh._is_opacus_own else None):
-                raise DomainError("state_dict must have a history equal to its ledger's")
-        else:
-            fresh.history = state_dict["history"]
+        fresh.ledger = Accountant.from_json(state_dict["ledger"])
+        rows = state_dict["history"]
+        told = None if rows is None else [tuple(row) for row in rows]
+        if told != (fresh.history if fresh._is_opacus_own else None):
+            raise DomainError("state_dict must have a history equal to its ledger's")
         kept, found = self.ledger.budget, fresh.ledger.budget
         if kept not in (None, found):
             raise DomainError(f"state_dict must have the budget {kept!r}; its ledger has {found!r}")

@@ -142,7 +142,7 @@ class DPLogisticRegression(Probabilities, _Linear):
 
 @dataclass(eq=False, repr=False)
 class DPLinearSVC(_Linear):
-    """A linear support vector machine with a smoothed hinge, by objective perturbation.
+    """A linear support vector machine, its hinge smoothed within 1/2 of 1, by perturbation.
 
     More than two classes are fitted one against the rest, each with its share of (ε, δ).
 
@@ -152,16 +152,12 @@ class DPLinearSVC(_Linear):
         As in :class:`DPLogisticRegression`.
     max_records, random_state
         As in :class:`DPLogisticRegression`.
-    half_width : float
-        The hinge is smoothed over margins within this distance of 1.
 
     Notes
     -----
     *Guarantee.* (epsilon, delta)-differential privacy under add-or-remove
     (docs/theorems_convex.md, Theorems V5, V6, V9 and V10), by basic composition over the classes.
     """
-
-    half_width: float = field(default=0.5, kw_only=True)
 
     def fit(self, X: Any, y: Any) -> DPLinearSVC:  # noqa: N803
         """Fit the model privately."""
@@ -174,7 +170,7 @@ class DPLinearSVC(_Linear):
                 rows,
                 np.where(labels < 0, np.nan, np.where(labels == head, 1.0, -1.0)),
                 norm,
-                HuberHinge(self.half_width),
+                HuberHinge(),
                 share,
                 head,
             )

@@ -12,7 +12,7 @@ from typing import Any
 
 from accountant import checks, sampling
 from accountant.composition import Composition
-from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
+from accountant.errors import DomainError, UnsupportedError
 from accountant.ledger import Accountant, Entry
 from accountant.mechanisms.base import Mechanism
 from accountant.sampling import Sampler
@@ -238,11 +238,7 @@ class BatchSampler:
         noise_multiplier: float | None = None,
         label: str = "",
     ) -> None:
-        if not isinstance(sampler, Sampler):
-            raise ArgumentTypeError(
-                f"sampler must be one of accountant.sampling's; got {sampler!r}."
-                " A loader of your own has no account of its own"
-            )
+        checks.instance("sampler", sampler, (Sampler,), "one of accountant.sampling's")
         if (ledger is None) != (noise_multiplier is None):
             raise DomainError("give both of ledger and noise_multiplier, or neither")
         self.sampler = sampler

@@ -13,24 +13,9 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from accountant import checks
-from accountant.adapters._torch_observer import (
-    UNWRAP,
-    Contents,
-    Randomness,
-    Workers,
-    kept,
-    refuse_moved,
-    refuse_wrapped,
-)
-from accountant.adapters.torch_batches import (
-    UNCHANGED,
-    Run,
-    average,
-    mark,
-    refuse_forgetting,
-    refuse_strategy,
-    step_of,
-)
+from accountant.adapters import _torch_observer as observer
+from accountant.adapters import torch_batches as batches
+from accountant.adapters.torch_batches import Run
 from accountant.adapters.torch_units import UnitBatch, Units
 from accountant.errors import AccountantError, BudgetExceeded, DomainError, UnsupportedError
 from accountant.learn.account import affordable_steps
@@ -110,7 +95,7 @@ class PrivateSteps:
         ledger: Accountant | None = None,
         seed: int | None = None,
     ) -> None:
-        refuse_strategy(sampler)
+        batches.refuse_strategy(sampler)
         self.ledger = Accountant() if ledger is None else ledger
         checks.instance("ledger", self.ledger, Accountant, "an Accountant")
         self._noise_multiplier = checks.number(checks.NOISE_MULTIPLIER, noise_multiplier)
@@ -120,7 +105,7 @@ class PrivateSteps:
         if isinstance(model, DistributedDataParallel) or not self._parameters:
             raise UnsupportedError(
                 "model must be the module itself, with a parameter that is trained; got a"
-                f" {type(model).__name__}. {UNWRAP}"
+                f" {type(model).__name__}. {observer.UNWRAP}"
             )
         size = sum(p.numel() for p in self._parameters)
         # The norm is a float64 sum of squares: it may be too small by this.
@@ -134,13 +119,13 @@ class PrivateSteps:
                 " Use less noise or larger batches"
             )
         self._generator = SecureGenerator(seed)
-        self._randomness = Randomness(model)
-        self._workers = Workers(self._parameters[0].device)
+        self._randomness = observer.Randomness(model)
+        self._workers = observer.Workers(self._parameters[0].device)
         self._workers.share(self._parameters)
         self._run: Run | None = None
         self._sums: list[torch.Tensor] | None = None
         self._modules: list[torch.nn.Module] = []
-        self._before: Contents | None = None
+        self._before: observer.Contents | None = None
         self._unchanged = 0
         self._workers.first(self._require_a_step)
 
@@ -167,15 +152,15 @@ class PrivateSteps:
                 f"batch must be one of a UnitLoader; got a {type(batch).__name__}. Other loaders do"
                 " not say which units they drew"
             )
-        refuse_strategy(batch.run.sampler)
+        batches.refuse_strategy(batch.run.sampler)
         self._look_for_change()
         batch.run.spend(batch.number if self._sums is None else None)
         self._run = batch.run
         sums = [torch.zeros(p.shape, dtype=torch.int64, device=p.device) for p in self._parameters]
         # To walk through a large model takes as long as a small unit's gradient: once a batch.
         self._modules = list(self._model.modules())
-        contents, versions = Contents(self._model), self._versions()
-        handle = self._model.register_forward_pre_hook(refuse_wrapped)
+        contents, versions = observer.Contents(self._model), self._versions()
+        handle = self._model.register_forward_pre_hook(observer.refuse_wrapped)
         try:
             with self._randomness:
                 for unit in batch:
@@ -187,7 +172,7 @@ class PrivateSteps:
         finally:
             handle.remove()
             self._clear()  # of a unit whose loop was left, too
-        refuse_moved(contents)
+        observer.refuse_moved(contents)
         self._before, self._sums = contents, sums
 
     def release(self) -> None:
@@ -210,7 +195,7 @@ class PrivateSteps:
             self._workers.add_up(each)
         charge = functools.partial(self._charge, self._run)
         self._workers.charge(self.noise_multiplier, self.clipping_norm, self, charge)
-        divisor = average(self._run.sampler)
+        divisor = batches.average(self._run.sampler)
         for p, total in zip(self._parameters, sums, strict=True):
             total += self._noise(total)
             value = total.to(torch.float64) * (self._grid.step / divisor)
@@ -228,14 +213,14 @@ class PrivateSteps:
         if self._run is not None:
             sampler = self._run.sampler
         try:
-            self.ledger.require(step_of(sampler, noise) or sampler.mechanism(noise))
+            self.ledger.require(batches.step_of(sampler, noise) or sampler.mechanism(noise))
         except AccountantError:
             return False
         return True
 
     def _charge(self, run: Run) -> None:
-        step = step_of(run.sampler, self.noise_multiplier)
-        words = mark(self._generator.why_not_private, run.why_not_private)
+        step = batches.step_of(run.sampler, self.noise_multiplier)
+        words = batches.mark(self._generator.why_not_private, run.why_not_private)
         if step is None:
             run.charge(self.ledger, self.noise_multiplier, words)
         else:
@@ -243,7 +228,7 @@ class PrivateSteps:
 
     def _require_a_step(self) -> None:
         """Plan what fits the budget, and refuse one that no step fits."""
-        step = step_of(self._sampler, self.noise_multiplier)
+        step = batches.step_of(self._sampler, self.noise_multiplier)
         if step is None or self.ledger.budget is None:
             return
         if not affordable_steps(self.ledger, step, None):
@@ -258,7 +243,7 @@ class PrivateSteps:
         if before is not None:
             self._unchanged = 0 if before.moved() else self._unchanged + 1
             if self._unchanged == 2:
-                warnings.warn(UNCHANGED, stacklevel=3)
+                warnings.warn(batches.UNCHANGED, stacklevel=3)
 
     def _clear(self) -> None:
         for module in self._modules:
@@ -288,7 +273,7 @@ class PrivateSteps:
                 " batch. Discard this model"
             )
         if now != versions:
-            raise UnsupportedError(kept("a buffer"))
+            raise UnsupportedError(observer.kept("a buffer"))
 
     def _add(self, sums: list[torch.Tensor]) -> None:
         """Add one unit's clipped gradient, rounded towards zero to the grid, exactly."""
@@ -320,7 +305,7 @@ _KINDS = {".html": "html", ".md": "markdown", ".json": "json"}
 class Training:
     """What the callbacks of training frameworks share: steps, ledger, checkpoints, statement."""
 
-    _steps: PrivateSteps | None = None
+    _steps: Any = None
 
     def __init__(
         self,
@@ -351,23 +336,19 @@ class Training:
     @property
     def ledger(self) -> Accountant:
         """What was released, the same on all workers."""
-        return self._ledger if self._steps is None else self._steps.ledger
+        held: Accountant = self._ledger if self._steps is None else self._steps.ledger
+        return held
 
     def _begin(self, model: Any) -> PrivateSteps:
         """Make the steps of a model whose frozen parameters are frozen."""
         assert self._sampler is not None
-        self._steps = self._made(model, self._sampler, ledger=self._ledger)
-        return self._steps
-
-    def _begun(self) -> PrivateSteps:
-        """Return the steps, which hold the ledger that is charged."""
-        assert self._steps is not None
-        return self._steps
+        self._steps = made = self._made(model, self._sampler, ledger=self._ledger)
+        return made
 
     def _released(self) -> bool:
         """Charge the ledger and release the gradient; return whether its budget allowed it."""
         try:
-            self._begun().release()
+            self._steps.release()
         except BudgetExceeded:
             return False
         return True
@@ -386,7 +367,7 @@ class Training:
             return
         try:
             # What was released after the checkpoint stays released.
-            refuse_forgetting(loaded.history, held)
+            batches.refuse_forgetting(loaded.history, held)
         except DomainError:
             raise DomainError(
                 "ledger must be new, or hold the releases of the checkpoint; it holds others. Give"

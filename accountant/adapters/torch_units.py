@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset
 from accountant import checks
 from accountant.adapters._torch_observer import Randomness
 from accountant.adapters.torch_batches import BatchSampler, Run
-from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
+from accountant.errors import DomainError, UnsupportedError
 from accountant.sampling import Sampler
 from accountant.sampling.sampler import distinct, generator
 
@@ -171,11 +171,7 @@ class UnitLoader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
         collate_fn: Callable[[list[Any]], Any],
         **options: Any,
     ) -> None:
-        if not isinstance(units, Units):
-            raise ArgumentTypeError(
-                f"units must be a Units; got a {type(units).__name__}. Make one by Units.single or"
-                " Units.grouped"
-            )
+        checks.instance("units", units, Units, "a Units, of Units.single or Units.grouped")
         size = getattr(sampler, "dataset_size", None)
         if size != len(units):
             raise DomainError(

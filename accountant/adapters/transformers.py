@@ -126,7 +126,7 @@ class PrivacyCallback(Training, TrainerCallback, ExportableState):  # type: igno
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Stop when the budget admits no other step."""
-        if state.global_step < state.max_steps and not self._begun().affordable:
+        if state.global_step < state.max_steps and not self._steps.affordable:
             control.should_training_stop = True
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
@@ -134,8 +134,9 @@ class PrivacyCallback(Training, TrainerCallback, ExportableState):  # type: igno
         if logs is None or self._steps is None:
             return
         for told in (logs, *state.log_history[-1:]):
-            for name in [each for each in told if not _is_public(each)]:
-                del told[name]
+            for name in set(told) - _PUBLIC:
+                if not name.startswith("eval_"):
+                    del told[name]
             told["epsilon"] = self.ledger.epsilon(self._delta)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -161,17 +162,12 @@ class PrivacyCallback(Training, TrainerCallback, ExportableState):  # type: igno
         trainer = self._trainer
         model.train()
         module = trainer.accelerator.unwrap_model(model)
-        for unit in self._begun().units(inputs):
+        for unit in self._steps.units(inputs):
             prepared = trainer._prepare_inputs(unit)
             with trainer.compute_loss_context_manager():
                 loss = trainer.compute_loss(module, prepared)
             loss.backward()
         return torch.zeros((), device=trainer.args.device)
-
-
-def _is_public(name: str) -> bool:
-    """Return whether a logged number is none of a batch's, or is of an evaluation."""
-    return name in _PUBLIC or name.startswith("eval_")
 
 
 def _sampler(arguments: Any, units: int) -> PoissonSampler:

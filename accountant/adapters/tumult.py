@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -91,16 +91,10 @@ def from_noise_info(
 
 def _noise(row: Mapping[str, Any], change: Any) -> Mechanism:
     name, parameter = row["noise_mechanism"].name, row["noise_parameter"]
-    if name == "LAPLACE":
-        return mechanisms.Laplace(_down(parameter), sensitivity=change)
-    if name == "GEOMETRIC":
-        return mechanisms.DiscreteLaplace(_down(parameter), sensitivity=change)
-    # Of Gaussian noise it is the variance.
-    if name == "GAUSSIAN":
-        return mechanisms.Gaussian(_root(parameter), sensitivity=change)
-    if name == "DISCRETE_GAUSSIAN":
-        return mechanisms.DiscreteGaussian(_root(parameter), sensitivity=change)
-    raise UnsupportedError(f"the noise {name} of Tumult Analytics is not known here")
+    if name not in _NOISES:
+        raise UnsupportedError(f"the noise {name} of Tumult Analytics is not known here")
+    kind, scale_of = _NOISES[name]
+    return kind(scale_of(parameter), sensitivity=change)
 
 
 def _exact(number: Any) -> Fraction:
@@ -128,3 +122,12 @@ def _root(variance: Any) -> float:
     while Fraction(root) ** 2 > exact:
         root = math.nextafter(root, 0.0)
     return root
+
+
+_NOISES: dict[str, tuple[Callable[..., Mechanism], Callable[[Any], float]]] = {
+    "LAPLACE": (mechanisms.Laplace, _down),
+    "GEOMETRIC": (mechanisms.DiscreteLaplace, _down),
+    # Of Gaussian noise it is the variance.
+    "GAUSSIAN": (mechanisms.Gaussian, _root),
+    "DISCRETE_GAUSSIAN": (mechanisms.DiscreteGaussian, _root),
+}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.fft import next_fast_len
 
 from accountant._basics.arrays import FloatArray
 from accountant.analyses.pld.loss_grid import common_spacing
@@ -147,23 +148,17 @@ def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
     Jumps that are rare in a step, and are not in all of them, would be lost in the noise of others.
     """
     length = one.size + other.size - 1
-    size, full = _size(length), np.zeros(length)
-    firsts = [(start, part.size, np.fft.rfft(part, size)) for start, part in _by_size(one)]
-    others = firsts
-    if other is not one:
-        others = [(start, part.size, np.fft.rfft(part, size)) for start, part in _by_size(other)]
+    size, full = next_fast_len(length, real=True), np.zeros(length)
+    firsts, others = (
+        [(start, part.size, np.fft.rfft(part, size)) for start, part in _by_size(each)]
+        for each in (one, other)
+    )
     for start, first, one_line in firsts:
         for begin, second, other_line in others:
             part = np.fft.irfft(one_line * other_line, size)[: first + second - 1]
             part[part < NOISE * part.max()] = 0.0
             full[start + begin : start + begin + part.size] += part
     return full
-
-
-def _size(least: int) -> int:
-    """Return the least power of two, or 5/8 or 3/4 of one, that is not below ``least``."""
-    power = max(1 << (least - 1).bit_length(), 8)
-    return next(n for n in (power // 8 * 5, power // 4 * 3, power) if n >= least)
 
 
 def _by_size(mass: FloatArray) -> list[tuple[int, FloatArray]]:

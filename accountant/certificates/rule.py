@@ -16,12 +16,15 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtri_exp
 
 from accountant._basics.arrays import FloatArray
+from accountant.search import narrow
 
 # Exponents beyond which sums of exponentials are taken by their logarithms.
 LARGE = 500.0
 # Orders above which no window goes as far as the tilted noise.
 FARTHEST = 300.0
 ROOM = 45.0
+# Of a bracket on a point with a given loss: enough for the last digits of a double.
+HALVINGS = 100
 
 
 class Reach(NamedTuple):
@@ -139,14 +142,8 @@ class Step:
     def inverse_loss(self, loss: float) -> float:
         """Return a point with about this loss, which must be one that there is."""
         reach = 60.0 * self.sigma + 2.0 * self.furthest + abs(loss) * self.sigma**2
-        low, high = -reach / float(self.shifts.min()), reach / float(self.shifts.min())
-        for _ in range(200):
-            middle = 0.5 * (low + high)
-            if middle in (low, high):
-                break
-            inside = float(self.loss(middle)) <= loss
-            low, high = (middle, high) if inside else (low, middle)
-        return low
+        end = reach / float(self.shifts.min())
+        return narrow(lambda x: float(self.loss(x)) <= loss, -end, end, HALVINGS)[0]
 
     def widened(self, width: float) -> Step:
         """Return the step with further noise."""

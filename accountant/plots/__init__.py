@@ -123,7 +123,6 @@ def save_tradeoff(
 
 
 DELTAS = tuple(10.0**-k for k in range(2, 13))
-METHODS = ("exact", "rdp")
 
 
 def profile(
@@ -181,10 +180,8 @@ def profile(
     return finish(figure, drawn, len(names))
 
 
-def epsilon_over_steps(
-    ledger: Accountant, delta: float, *, methods: Sequence[str] = METHODS, axes: Axes | None = None
-) -> Figure:
-    """Draw ε after each release of a ledger, by each method.
+def epsilon_over_steps(ledger: Accountant, delta: float, *, axes: Axes | None = None) -> Figure:
+    """Draw ε after each release of a ledger: the tightest known, and by Rényi divergences alone.
 
     Parameters
     ----------
@@ -192,10 +189,6 @@ def epsilon_over_steps(
         With at least one release.
     delta : float
         In (0, 1).
-    methods : sequence of {"exact", "rdp"}
-        ``"exact"`` is ``ledger.epsilon_over_steps(delta)``, the tightest bound known: the exact
-        composition after every release of Gaussian noise, and for other ledgers where it is widest;
-        ``"rdp"`` is by Rényi divergences alone.
     axes
         As in :func:`profile`.
 
@@ -216,20 +209,18 @@ def epsilon_over_steps(
     >>> ledger.step(noise_multiplier=1.1, sampling_probability=0.01, count=100)
     >>> figure = epsilon_over_steps(ledger, 1e-5)
     """
-    for method in methods:
-        checks.choice("methods", method, METHODS)
     if not len(ledger):
         raise DomainError("the ledger must hold at least one release; it is empty")
     figure, drawn = new_axes(axes)
     # Exact after every release for Gaussian noise alone: the name must hold for all ledgers.
-    names = {"exact": "tightest certified bound", "rdp": "Rényi divergences"}
-    for number, method in enumerate(methods):
-        found = ledger.epsilon_over_steps(delta, checkpoints=0 if method == "rdp" else None)
-        drawn.plot(np.arange(1, len(found) + 1), found, label=names[method], **style(number))
+    names = {"tightest certified bound": None, "Rényi divergences": 0}
+    for number, (name, checkpoints) in enumerate(names.items()):
+        found = ledger.epsilon_over_steps(delta, checkpoints=checkpoints)
+        drawn.plot(np.arange(1, len(found) + 1), found, label=name, **style(number))
     drawn.set(xlabel="releases", ylabel=f"ε at δ = {delta:g} (nats)")
     drawn.set_xlim(left=0)
     drawn.set_ylim(bottom=0)
-    return finish(figure, drawn, len(methods))
+    return finish(figure, drawn, len(names))
 
 
 def tradeoff(
@@ -361,24 +352,20 @@ def samplers(table: Any, *, axes: Axes | None = None) -> Figure:
     """
     names = [f"{row.sampler}\n({row.relation.words})" for row in table.rows]
     figure, drawn = new_axes(axes, 1.2 + 0.45 * len(names))
-    _brackets(drawn, names, [(row.lower, row.upper) for row in table.rows])
+    rows, high = range(len(names), 0, -1), [row.upper for row in table.rows]
+    low = [row.lower for row in table.rows]
+    drawn.hlines(rows, low, high, linewidth=4, alpha=0.5, color=COLOURS[0])
+    drawn.plot(high, rows, "|", markersize=12, color=COLOURS[0])
+    drawn.set_yticks(rows, names, fontsize=8)
+    drawn.set(xlabel="certified bracket of ε (nats)", xscale="log")
+    # 4 and 20 rather than 4·10⁰ and 2·10¹; not every tick within a decade.
+    drawn.xaxis.set_major_formatter("{x:g}")
+    drawn.xaxis.set_minor_formatter(lambda x, _: f"{x:g}" if f"{x:e}"[0] in "25" else "")
+    drawn.grid(axis="x", alpha=0.3)
     title = f"n = {table.dataset_size}, batch = {table.batch_size}, epochs = {table.epochs}"
     drawn.set(title=f"{title}, σ = {table.noise_multiplier:g}, δ = {table.delta:g}")
     drawn.title.set_fontsize(9)
     return figure
-
-
-def _brackets(axes: Axes, names: Sequence[str], brackets: Sequence[tuple[float, float]]) -> None:
-    rows = range(len(names), 0, -1)
-    low, high = zip(*brackets, strict=True)
-    axes.hlines(rows, low, high, linewidth=4, alpha=0.5, color=COLOURS[0])
-    axes.plot(high, rows, "|", markersize=12, color=COLOURS[0])
-    axes.set_yticks(rows, names, fontsize=8)
-    axes.set(xlabel="certified bracket of ε (nats)", xscale="log")
-    # 4 and 20 rather than 4·10⁰ and 2·10¹; not every tick within a decade.
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.xaxis.set_minor_formatter(lambda x, _: f"{x:g}" if f"{x:e}"[0] in "25" else "")
-    axes.grid(axis="x", alpha=0.3)
 
 
 def _labels(mechanisms: Sequence[Mechanism], labels: Sequence[str] | None) -> list[str]:
@@ -388,10 +375,6 @@ def _labels(mechanisms: Sequence[Mechanism], labels: Sequence[str] | None) -> li
     found = [f"{mechanism!r:.60}" for mechanism in mechanisms] if labels is None else list(labels)
     if len(found) != len(mechanisms):
         raise DomainError(f"labels must be one for each mechanism: {len(mechanisms)}")
-    if len(relations) > 1:
-        # Rows of different relations answer different questions, so each states its relation.
-        return [
-            f"{name} ({mechanism.relation.words})"
-            for name, mechanism in zip(found, mechanisms, strict=True)
-        ]
-    return found
+    # Rows of different relations answer different questions, so each states its relation.
+    ends = [f" ({one.relation.words})" if len(relations) > 1 else "" for one in mechanisms]
+    return [name + end for name, end in zip(found, ends, strict=True)]

@@ -15,7 +15,7 @@ from accountant.composition import Composition, composed
 from accountant.conversions import rdp_to_epsilon, zcdp_to_epsilon
 from accountant.errors import AccountantError
 from accountant.ledger import Entry
-from accountant.mechanisms import Mechanism
+from accountant.mechanisms import Gaussian, Mechanism
 from accountant.report import spending
 from accountant.report.gaussian_summary import SLACK, GaussianSummary, Point, gaussian_summary
 
@@ -227,8 +227,7 @@ def numbers(
     advance: Callable[[], None],
 ) -> dict[str, Any]:
     """Return the fields of a statement that are computed, by their names."""
-    if not counts:
-        return _nothing(delta)
+    counts = counts or ((Gaussian(1.0), 0),)
     once = spending.Spending(counts, kept=True)
     often = spending.Spending(counts, spending.MOST_OFTEN)
     headline = _row(once, delta)
@@ -248,7 +247,7 @@ def numbers(
     user = _user(counts, delta, user_records)
     advance()
     ends = Bounds(headline.epsilon_lower, headline.epsilon)
-    steps = spending.over_steps(history, counts, ends, delta)
+    steps = spending.over_steps(history, counts, ends, delta) if history else []
     analysis, reason = once.analysis
     advance()
     return {
@@ -263,24 +262,6 @@ def numbers(
         "steps": tuple(Step(length, high, low) for length, low, high in steps),
         **_attacker(profile),
         "comparisons": compared,
-    }
-
-
-def _nothing(delta: float) -> dict[str, Any]:
-    """Return the numbers of an empty ledger."""
-    profile = SampledProfile([(0.0, 0.0)])
-    return {
-        "headline": Row(delta, 0.0, 0.0),
-        "pure": Row(0.0, 0.0, 0.0),
-        "gaussian": None,
-        "user": None,
-        "analysis": "nothing",
-        "reason": "nothing was released",
-        "rounded": False,
-        "table": tuple(Row(d, 0.0, 0.0) for d in spending.DELTAS),
-        "steps": (),
-        **_attacker(profile),
-        "comparisons": (),
     }
 
 

@@ -10,10 +10,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
+from accountant import mechanisms as noises
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import up
 from accountant.analyses.gdp import compose_gdp
@@ -22,14 +23,7 @@ from accountant.analyses.over_steps.history import Part, Steps
 from accountant.bounds import Bounds
 from accountant.composition import Composition, composed
 from accountant.ledger.basic import basic_epsilon
-from accountant.mechanisms import (
-    DiscreteLaplace,
-    Gaussian,
-    Laplace,
-    Mechanism,
-    PureDP,
-    RandomizedResponse,
-)
+from accountant.mechanisms import Gaussian, Mechanism
 from accountant.report.gaussian_summary import Point
 from accountant.sampling import PoissonSampled
 
@@ -57,6 +51,9 @@ MOST_OFTEN = 70
 SLOWER = 12
 # The relative width of brackets where parameters are rounded, which costs more than that.
 ROUGHLY = 1e-4
+# Families that are rounded by the scale of their noise, and by their ε.
+SCALED = noises.Laplace, noises.DiscreteLaplace
+STATED = noises.PureDP, noises.RandomizedResponse
 
 
 @dataclass(frozen=True)
@@ -222,23 +219,23 @@ def _few(
 
 def _setting(mechanism: Mechanism) -> tuple[float, float] | None:
     """Return a rate, with which a profile grows, and the noise, with which it falls."""
-    if type(mechanism) is PoissonSampled and _is_plain(mechanism.mechanism):
-        return mechanism.sampling_probability, mechanism.mechanism.noise_multiplier
+    kind, one = type(mechanism), cast("Any", mechanism)
+    if kind is PoissonSampled and _is_plain(one.mechanism):
+        return one.sampling_probability, one.mechanism.noise_multiplier
     if _is_plain(mechanism):
         return 1.0, mechanism.noise_multiplier
-    known = type(mechanism) in (Laplace, DiscreteLaplace)
-    if known and isinstance(mechanism, (Laplace, DiscreteLaplace)) and mechanism.sensitivity == 1:
-        return (1.0, mechanism.scale) if mechanism.scale < math.inf else None
-    if type(mechanism) is PureDP or (type(mechanism) is RandomizedResponse and mechanism.k == 2):
-        return mechanism.epsilon0, 1.0
+    if kind in SCALED and one.sensitivity == 1:
+        return (1.0, one.scale) if one.scale < math.inf else None
+    if kind in STATED and (kind is noises.PureDP or one.k == 2):
+        return one.epsilon0, 1.0
     return None
 
 
 def _with(kind: type[Mechanism], rate: float, noise: float, relation: Any) -> Mechanism:
     """Return the mechanism of a family with a rate and noise."""
-    if kind in (PureDP, RandomizedResponse):
+    if kind in STATED:
         return kind(rate, relation=relation)
-    if kind in (Laplace, DiscreteLaplace):
+    if kind in SCALED:
         return kind(noise, relation=relation)
     plain = Gaussian(noise, relation=relation)
     return plain if kind is Gaussian else PoissonSampled(plain, min(rate, 1.0))

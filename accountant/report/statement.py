@@ -18,20 +18,8 @@ from accountant.ledger import Accountant, Budget, Entry
 from accountant.ledger.evaluation import ASSUMED_DELTA
 from accountant.ledger.history import labels_of
 from accountant.mechanisms import Mechanism
-from accountant.report import facts, numbers, render
-from accountant.report.contents import (
-    LONGEST,
-    MARK,
-    MODELS,
-    MOST_LABELS,
-    UNSTATED,
-    BudgetRow,
-    Contents,
-    Deployment,
-    ReleaseRow,
-    enclosure,
-    sampling_words,
-)
+from accountant.report import contents, facts, numbers, render
+from accountant.report.contents import LONGEST, MARK, MOST_LABELS, Contents, Deployment
 from accountant.report.facts import tone
 
 # Parts of the work: the numbers, and the certificate.
@@ -129,7 +117,7 @@ def statement(
     releases = _releases(history, counts, about.records)
     relation = ledger.relation
     spent = numbers.numbers(history, counts, target, about.user_records, advance)
-    enclosed = enclosure(ledger, spent["headline"], certificate)
+    enclosed = contents.enclosure(ledger, spent["headline"], certificate)
     advance()
     # Several names: mechanisms of one type may contain different ones.
     kinds = {tuple(map(type, facts.inner(found))): found for found, _ in counts}.values()
@@ -158,10 +146,10 @@ def statement(
     )
 
 
-def _budget(budget: Budget) -> BudgetRow:
+def _budget(budget: Budget) -> contents.BudgetRow:
     if budget.level is not None:
-        return BudgetRow(None, None, budget.filter, budget.words)
-    return BudgetRow(budget.epsilon, budget.delta, budget.filter, budget.words)
+        return contents.BudgetRow(None, None, budget.filter, budget.words)
+    return contents.BudgetRow(budget.epsilon, budget.delta, budget.filter, budget.words)
 
 
 def _attained(counts: tuple[tuple[Mechanism, int], ...]) -> bool:
@@ -190,17 +178,17 @@ def _deployment(given: Deployment | None, title: str | None, unit: str | None) -
 
 def _releases(
     history: tuple[Entry, ...], counts: tuple[tuple[Mechanism, int], ...], records: int | None
-) -> tuple[ReleaseRow, ...]:
+) -> tuple[contents.ReleaseRow, ...]:
     labels = labels_of(history, LONGEST)
     return tuple(
-        ReleaseRow(
+        contents.ReleaseRow(
             mechanism=display.shown(repr(mechanism), LONGEST),
             about=facts.about(mechanism),
             count=count,
             sampler=facts.sampler(mechanism),
             labels=labels[mechanism],
             theorems=facts.theorems(mechanism),
-            sampling=sampling_words(mechanism, records),
+            sampling=contents.sampling_words(mechanism, records),
         )
         for mechanism, count in counts
     )
@@ -256,8 +244,9 @@ def entry(statement: Contents) -> str:
     for section, names in SECTIONS.items():
         values = computed.get(section, {}) | dict(given.get(section, {}))
         sections[section] = {name: values[name] for name in names if name in values}
+    title = re.sub(r"[^a-z0-9]+", "-", statement.title.lower()).strip("-")
     document = {
-        "url_slug": slug or _slug(statement.title),
+        "url_slug": slug or title or "deployment",
         "status": "Draft",
         "tier": tier,
         "deployment": sections,
@@ -312,7 +301,7 @@ def _computed(statement: Contents) -> dict[str, dict[str, Any]]:
         "basic": {"name": statement.title},
         "dp_variant": {
             "variant_name": "Approximate DP" if headline.delta > 0.0 else "Pure DP",
-            "unprotected_quantities": told.outside or UNSTATED,
+            "unprotected_quantities": told.outside or contents.UNSTATED,
         },
         "privacy_loss": {
             "privacy_unit": told.unit,
@@ -323,14 +312,14 @@ def _computed(statement: Contents) -> dict[str, dict[str, Any]]:
         },
         "deployment_model": {
             "model_name": _NAMES.get(told.model, central),
-            "model_name_details": MODELS[told.model],
+            "model_name_details": contents.MODELS[told.model],
         },
         "accounting": {
             "composition": f"Certified composition of {statement.total} releases by accountant"
             f" {statement.version} ({statement.analysis}: {statement.reason})."
         },
         "implementation": {
-            "preprocessing_and_hyperparameter_tuning": told.tuning or UNSTATED,
+            "preprocessing_and_hyperparameter_tuning": told.tuning or contents.UNSTATED,
             "mechanisms": "; ".join(
                 f"{row.count} x {row.mechanism} ({row.sampler})"
                 for row in statement.listed_releases
@@ -353,10 +342,6 @@ def _details(statement: Contents) -> str:
     if statement.budget is not None:
         words.append(f"Enforced budget: {statement.budget.limit}.")
     return " ".join(words)
-
-
-def _slug(title: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "deployment"
 
 
 def _yaml(value: Mapping[str, Any], depth: int = 0) -> Iterator[str]:

@@ -280,7 +280,6 @@ def test_non_private_events_make_epsilon_infinite():
         accountant = exact(Composed([G(2.0), event]))
         assert accountant.get_epsilon(0.5) == math.inf
         assert accountant.get_delta(10.0) == 1.0
-        assert accountant.get_epsilon_bounds(0.5).lower == math.inf
         assert e.adapter.composition(event).epsilon(0.5) == math.inf
     assert "unknown" in refusal(Composed([other, None]))
     assert e.adapter.composition(Times(other, 0)).epsilon(e.DELTA) == 0.0
@@ -295,7 +294,7 @@ def test_composition_adds_up_as_in_one_event():
     assert whole.get_delta(1.0) == parts.get_delta(1.0)
     assert len(parts.releases) == 92
     assert parts.ledger == Composed([Times(step, 80), L(4.0), Times(step, 11)])
-    bounds = parts.get_epsilon_bounds(e.DELTA)
+    bounds = parts.releases.epsilon_bounds(e.DELTA)
     assert 0.0 < bounds.lower <= bounds.upper == parts.get_epsilon(e.DELTA)
 
 

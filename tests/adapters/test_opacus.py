@@ -6,20 +6,7 @@ import pytest
 
 import accountant as ac
 from support import opacus_runs as runs
-from support.opacus_runs import (
-    BATCH,
-    DELTA,
-    NOISE,
-    RECORDS,
-    adapter,
-    coin,
-    network,
-    opacus,
-    private,
-    torch,
-    toy,
-    train,
-)
+from support.opacus_runs import DELTA, NOISE, private, torch, toy, train
 from support.opacus_twins import make, records
 from support.refusals import refused
 
@@ -39,7 +26,7 @@ def test_digits_same_noise_and_steps_exact_epsilon():
     assert epsilon == ac.get_epsilon(rate, NOISE, steps, DELTA)
     assert epsilon < runs.theirs("prv", [(NOISE, rate, steps)])
     assert epsilon < runs.theirs("rdp", [(NOISE, rate, steps)])
-    bounds = engine.accountant.get_epsilon_bounds(DELTA)
+    bounds = engine.accountant.ledger.epsilon_bounds(DELTA)
     assert bounds.lower <= epsilon == bounds.upper
     with torch.no_grad():  # it trains
         right = (model(data.tensors[0]).argmax(1) == data.tensors[1]).float().mean()
@@ -83,8 +70,8 @@ def test_a_poisson_loader_of_the_users_own_is_accounted_at_its_own_rate():
 def test_target_epsilon_goes_through_our_calibration():
     data = toy()
     engine, model, optimizer, loader = private(data, epsilon=2.0, epochs=3)
-    rate = coin(BATCH / RECORDS)
-    steps = int(3 / (BATCH / RECORDS))
+    rate = runs.coin(runs.BATCH / runs.RECORDS)
+    steps = int(3 / (runs.BATCH / runs.RECORDS))
     assert optimizer.noise_multiplier == ac.calibrate_sigma(2.0, DELTA, rate, steps)
     for _ in range(3):
         train(model, optimizer, loader)
@@ -96,24 +83,24 @@ def test_target_epsilon_goes_through_our_calibration():
 @pytest.mark.parametrize("name", ["rdp", "prv"])
 def test_other_accountants_calibrate_as_before(name):
     _, _, optimizer, _ = private(
-        toy(), engine=opacus.PrivacyEngine(accountant=name), epsilon=2.0, epochs=1
+        toy(), engine=runs.opacus.PrivacyEngine(accountant=name), epsilon=2.0, epochs=1
     )
-    original = opacus.accountants.utils.get_noise_multiplier.__wrapped__
+    original = runs.opacus.accountants.utils.get_noise_multiplier.__wrapped__
     wanted = original(
-        target_epsilon=2.0, target_delta=DELTA, sample_rate=BATCH / RECORDS, epochs=1,
+        target_epsilon=2.0, target_delta=DELTA, sample_rate=runs.BATCH / runs.RECORDS, epochs=1,
         accountant=name,
     )  # fmt: skip
     assert optimizer.noise_multiplier == wanted
 
 
 def test_calibration_without_an_engine():
-    find = opacus.accountants.utils.get_noise_multiplier
+    find = runs.opacus.accountants.utils.get_noise_multiplier
     known = {"target_epsilon": 1.0, "target_delta": DELTA, "sample_rate": 0.3}
     found = find(accountant="exact", epsilon_tolerance=0.1, steps=40, **known)
-    assert found == ac.calibrate_sigma(1.0, DELTA, coin(0.3), 40)
+    assert found == ac.calibrate_sigma(1.0, DELTA, runs.coin(0.3), 40)
     # Ten epochs are int(10 / 0.3) steps to opacus, and three batches each to its loader.
     assert find(accountant="exact", epochs=10, **known) == ac.calibrate_sigma(
-        1.0, DELTA, coin(0.3), 33
+        1.0, DELTA, runs.coin(0.3), 33
     )
     with pytest.raises(ValueError, match="either steps or epochs"):
         find(accountant="exact", epochs=1, steps=1, **known)
@@ -124,9 +111,9 @@ def test_calibration_without_an_engine():
 
 def test_batches_that_are_no_poisson_samples_are_refused():
     data = toy()
-    model = network(data)
+    model = runs.network(data)
     with pytest.raises(ac.UnsupportedError, match="needs Poisson batches"):
-        opacus.PrivacyEngine(accountant="exact").make_private(
+        runs.opacus.PrivacyEngine(accountant="exact").make_private(
             module=model,
             optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
             data_loader=torch.utils.data.DataLoader(data, batch_size=10, shuffle=True),
@@ -139,7 +126,7 @@ def test_batches_that_are_no_poisson_samples_are_refused():
     with pytest.raises(ac.UnsupportedError, match="needs Poisson batches"):
         private(data, epsilon=1.0, epochs=1, poisson_sampling=False)
     # Opacus' own accountants still take it.
-    private(data, engine=opacus.PrivacyEngine(accountant="rdp"), poisson_sampling=False)
+    private(data, engine=runs.opacus.PrivacyEngine(accountant="rdp"), poisson_sampling=False)
 
 
 def test_adaptive_clipping_is_refused():
@@ -159,11 +146,11 @@ def test_random_records_for_empty_batches_are_refused():
     refused(ac.UnsupportedError, "rand_on_empty", private, data, rand_on_empty=True)
     with pytest.raises(ac.UnsupportedError, match="rand_on_empty"):
         private(data, epsilon=1.0, epochs=1, rand_on_empty=True)
-    own = opacus.data_loader.DPDataLoader(data, sample_rate=0.1, rand_on_empty=True)
+    own = runs.opacus.data_loader.DPDataLoader(data, sample_rate=0.1, rand_on_empty=True)
     refused(ac.UnsupportedError, "rand_on_empty", private, data, loader=own, poisson_sampling=False)
     private(data, rand_on_empty=False)
     # Opacus' own accountants still take it.
-    private(data, engine=opacus.PrivacyEngine(accountant="rdp"), rand_on_empty=True)
+    private(data, engine=runs.opacus.PrivacyEngine(accountant="rdp"), rand_on_empty=True)
 
 
 def test_several_poisson_batches_in_one_step_are_refused():
@@ -196,7 +183,7 @@ def test_an_optimizer_can_be_made_private_again_and_by_others():
     made = make(records(100, True))
     options = {"module": made.model, "data_loader": made.plain}
     for name, steps in (("exact", 5), ("rdp", 1)):
-        engine = opacus.PrivacyEngine(accountant=name)
+        engine = runs.opacus.PrivacyEngine(accountant=name)
         model, optimizer, loader = engine.make_private(
             optimizer=made.optimizer, noise_multiplier=4.0, max_grad_norm=1.0, **options
         )
@@ -211,12 +198,12 @@ def test_an_optimizer_can_be_made_private_again_and_by_others():
 
 def test_optimizers_that_are_not_watched_are_refused():
     made = make(records(100, True))
-    bare = opacus.optimizers.DPOptimizer(
+    bare = runs.opacus.optimizers.DPOptimizer(
         made.inner, noise_multiplier=1.0, max_grad_norm=1.0, expected_batch_size=20
     )
     with pytest.raises(ac.UnsupportedError, match="make_private did not return"):
-        adapter.ExactAccountant().get_optimizer_hook_fn(sample_rate=0.1)(bare)
-    refused(ac.UnsupportedError, "make_private returned", adapter.discard_unfinished, bare)
+        runs.adapter.ExactAccountant().get_optimizer_hook_fn(sample_rate=0.1)(bare)
+    refused(ac.UnsupportedError, "make_private returned", runs.adapter.discard_unfinished, bare)
 
 
 def test_a_part_left_out_is_noticed_among_parts_of_one_size():

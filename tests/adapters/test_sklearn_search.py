@@ -130,7 +130,6 @@ def test_trainers_can_be_searched_quietly(capsys):
         ({"space": {"classes": [[0, 1]]}}, DomainError, "'classes'"),
         ({"space": {"nothing": [1.0]}}, DomainError, "'nothing'"),
         ({"space": {"regularization": []}}, DomainError, "settings"),
-        ({"score_share": 1.0}, DomainError, "score_share"),
         ({"epsilon": 0.0}, DomainError, "epsilon"),
         ({"delta": 0.0}, DomainError, "delta"),
         ({"mean_runs": 0.5}, DomainError, "mean"),

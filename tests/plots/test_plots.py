@@ -12,7 +12,6 @@ from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 pytest.importorskip("matplotlib")
 
 from accountant import plots
-from accountant.plots import COLOURS
 from support.refusals import refused
 
 RUN = 1000 * ac.PoissonSampled(ac.Gaussian(1.1), 0.01)
@@ -80,7 +79,6 @@ def test_epsilon_over_steps(tmp_path):
     assert np.array_equal(exact.get_ydata(), book.epsilon_over_steps(1e-5))
     assert np.array_equal(renyi.get_ydata(), book.epsilon_over_steps(1e-5, checkpoints=0))
     assert legend(figure) == ["tightest certified bound", "Rényi divergences"]
-    assert len(lines(plots.epsilon_over_steps(book, 1e-5, methods=["rdp"]))) == 1
 
 
 def test_epsilon_over_steps_of_a_mix_ends_at_its_exact_composition():
@@ -157,25 +155,6 @@ def test_lines_differ_in_colour_and_in_dashes():
             assert len({str(style[part]) for style in styles}) == 7
 
 
-def simulated(colour, kind):
-    """Return a colour as people without one kind of cone see it (Viénot, Brettel, Mollon 1999)."""
-    r, g, b = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    linear = np.array([r, g, b]) ** 2.2
-    matrix = {
-        "protan": [[0.11238, 0.88762, 0], [0.11238, 0.88762, 0], [0.00401, -0.00401, 1]],
-        "deutan": [[0.29275, 0.70725, 0], [0.29275, 0.70725, 0], [-0.02234, 0.02234, 1]],
-    }[kind]
-    return np.clip(np.array(matrix) @ linear, 0, 1) ** (1 / 2.2)
-
-
-@pytest.mark.parametrize("kind", ["protan", "deutan"])
-def test_the_first_colours_are_safe_for_the_colour_blind(kind):
-    seen = [simulated(colour, kind) for colour in COLOURS[:4]]
-    for i, first in enumerate(seen):
-        for second in seen[:i]:
-            assert np.abs(first - second).max() > 0.1
-
-
 def test_into_axes_of_ones_own():
     from matplotlib.figure import Figure
 
@@ -191,7 +170,6 @@ def test_refusals(tmp_path):
     refused(DomainError, "", plots.profile, RUN, deltas=[0.0])
     refused(DomainError, "", plots.profile, RUN, labels=["a", "b"])
     refused(DomainError, "", plots.epsilon_over_steps, ac.Accountant(), 1e-5)
-    refused(DomainError, "", plots.epsilon_over_steps, ledger(), 1e-5, methods=["magic"])
     refused(DomainError, "", plots.tradeoff, RUN, points=1)
     refused(ArgumentTypeError, "", plots.tradeoff, RUN, points=5.0)
     refused(DomainError, "", plots.calibration_map, [], 1e-5, 10)

@@ -38,7 +38,7 @@ def torch_half_noise(original, self, like):
 def torch_realised_mean(original, self, batch):
     """PyTorch steps are divided by the size of the batch that came up"""
     size = float(max(len(batch), 1))
-    import_module("accountant.adapters.torch_steps").average = lambda sampler: size
+    import_module("accountant.adapters.torch_batches").average = lambda sampler: size
     return original(self, batch)
 
 
