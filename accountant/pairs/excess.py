@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -160,6 +161,7 @@ ERF, ERFC = 8.0 * U, 16.0 * U
 LOG_2_ROOT_PI = 1.265512123  # log(2√π), rounded down
 
 
+@lru_cache(maxsize=1024)
 def mu_of_pure(epsilon: float) -> float:
     """Return μ = -2 Φ⁻¹(1 / (1 + e^ε)), rounded up (Theorems M11 and C14)."""
     if epsilon in (0.0, math.inf):
