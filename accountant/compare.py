@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from accountant import checks
 from accountant._basics.display import text_down, text_up
@@ -99,21 +99,18 @@ def _samplers(n: int, batch: int, epochs: int) -> dict[str, Callable[..., Sample
     steps = epochs * per_epoch
     q = ratio_up(batch, n)
     cap = batch + math.ceil(6.0 * math.sqrt(batch))
-
-    def of(kind: Callable[..., Sampler], **sizes: object) -> Callable[..., Sampler]:
-        return partial(kind, dataset_size=n, **sizes)
-
-    found = {
-        "poisson": of(PoissonSampler, sampling_probability=q, steps=steps),
-        "truncated poisson": of(
-            TruncatedPoissonSampler, sampling_probability=q, cap=cap, steps=steps
-        ),
-        "random allocation": of(RandomAllocation, steps_per_epoch=per_epoch, epochs=epochs),
-        "with replacement": of(WithReplacementSampler, batch_size=batch, steps=steps),
-        "full batch": of(FullBatch, steps=epochs),
-        "cyclic": of(CyclicBatches, batch_size=batch, epochs=epochs),
-        "shuffled": of(ShuffledBatches, batch_size=batch, epochs=epochs),
-        "fixed size": of(FixedSizeSampler, batch_size=batch, steps=steps),
+    poisson: dict[str, Any] = {"dataset_size": n, "sampling_probability": q, "steps": steps}
+    batches: dict[str, Any] = {"dataset_size": n, "batch_size": batch}
+    allocated = partial(RandomAllocation, dataset_size=n, steps_per_epoch=per_epoch, epochs=epochs)
+    found: dict[str, Callable[..., Sampler]] = {
+        "poisson": partial(PoissonSampler, **poisson),
+        "truncated poisson": partial(TruncatedPoissonSampler, **poisson, cap=cap),
+        "random allocation": allocated,
+        "with replacement": partial(WithReplacementSampler, **batches, steps=steps),
+        "full batch": partial(FullBatch, dataset_size=n, steps=epochs),
+        "cyclic": partial(CyclicBatches, **batches, epochs=epochs),
+        "shuffled": partial(ShuffledBatches, **batches, epochs=epochs),
+        "fixed size": partial(FixedSizeSampler, **batches, steps=steps),
     }
     for name in ("poisson", "with replacement", "cyclic", "shuffled"):
         found[f"{name}, replace-one"] = partial(found[name], relation=_REPLACE_ONE)
@@ -192,13 +189,15 @@ def compare_samplers(
     chosen = list(known) if samplers is None else list(samplers)
     for name in chosen:
         if name not in known:
-            raise DomainError(f"samplers must be among {', '.join(map(repr, known))}; got {name!r}")
+            raise DomainError(
+                f"samplers must be among {', '.join(map(repr, known))}; got {name!r}."
+                " Leave it out for all of them"
+            )
     rows = []
     for name in chosen:
         sampler = known[name]()
-        lower, upper = sampler.epsilon_bounds(noise, target)
-        row = sampler.name, sampler.relation, float(lower), float(upper), sampler.theorem
-        rows.append(SamplerRow(*row))
+        lower, upper = map(float, sampler.epsilon_bounds(noise, target))
+        rows.append(SamplerRow(sampler.name, sampler.relation, lower, upper, sampler.theorem))
         if on_row is not None:
             on_row(rows[-1])
     return SamplerTable(size, batch, passes, noise, target, tuple(rows))

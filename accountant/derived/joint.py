@@ -165,9 +165,7 @@ def one_of(base: Mechanism | Sequence[Mechanism]) -> Mechanism:
     if isinstance(base, (list, tuple)):
         found = AnyOf(tuple(base))
         return found.mechanisms[0] if len(found.mechanisms) == 1 else found
-    mechanism_of(base, "base")
-    assert isinstance(base, Mechanism)
-    return base
+    return mechanism_of(base, "base")
 
 
 _RELATIONS = (REPLACE_ONE, ZERO_OUT)

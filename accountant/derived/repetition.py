@@ -262,17 +262,15 @@ class BestOfRuns(Wrapper):
         if self.stopping_probability == 1.0:
             return self.base.pairs()
         gamma, profile = self.stopping_probability, self.base.profile()
-        bounds = BestOfRunsBounds(profile, self.mean, self.excess(), gamma, self.eta)
+        # (1+η)·c, the loss that the choice adds to the chosen run (Theorem P4).
+        added = excess(profile, gamma, self.eta)
+        bounds = BestOfRunsBounds(profile, self.mean, added, gamma, self.eta)
         return (two_sided(bounds),)
 
     def from_below(self) -> Mechanism | None:
         """Return one run: with equal scores, the best of the runs is any of them."""
         below = self.base.from_below()
         return below if self.stopping_probability == 1.0 else below or self.base
-
-    def excess(self) -> float:
-        """Return (1+η)·c, the loss that the choice adds to the chosen run (Theorem P4)."""
-        return excess(self.base.profile(), self.stopping_probability, self.eta)
 
 
 @dataclass(frozen=True, repr=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from accountant import checks
 from accountant._basics.rounding import times_up
@@ -55,11 +55,6 @@ def group_factor(mechanism: Any, relation: NeighbouringRelation) -> int:
         f"{mechanism!r} is bounded under {own!r}, which does not imply a bound under {relation!r};"
         " derive it for that relation"
     )
-
-
-def raise_unsupported(name: str, relation: NeighbouringRelation, advice: str) -> NoReturn:
-    """Refuse a relation under which no theorem is known."""
-    raise UnsupportedError(f"no theorem covers {name} under {relation!r}; {advice}")
 
 
 class Stated(Mechanism):

@@ -22,7 +22,6 @@ from accountant._basics.rounding import (
 )
 from accountant._core import answers as core
 from accountant.bounds import Bounds
-from accountant.environment import to_nearest
 from accountant.errors import PrecisionError
 from accountant.mechanisms.fields import BoundedContribution, Stated, set_fields
 from accountant.pairs.base import GAUSSIAN, SAMPLED, DominatingPair, GaussianPart, LineLaw, Masses
@@ -128,13 +127,6 @@ def _pair(noise: float, distance: float) -> GaussianPair:
         return GaussianPair(noise)
     least, most = ratio_down(noise, distance), ratio_up(noise, distance)
     return GaussianPair(least, exact=least == most)
-
-
-@to_nearest
-def least_noise(mechanism: Gaussian) -> float:
-    """Return the noise multiplier of the mechanism's pair."""
-    distance = mechanism.distance
-    return ratio_down(mechanism.noise_multiplier, distance) if distance else math.inf
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U, lift, ratio_up, up
 from accountant.errors import DomainError, PrecisionError
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.fields import raise_unsupported, set_fields
+from accountant.mechanisms.fields import set_fields
 from accountant.mechanisms.gaussian import GaussianPair
 from accountant.pairs.base import DominatingPair, GaussianMixture, Masses
 from accountant.pairs.excess import REACH, cells
 from accountant.pairs.mixture_renyi import mixture_rdp
-from accountant.relations import ADD_OR_REMOVE, REPLACE_ONE, NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, ZERO_OUT, NeighbouringRelation
 
 WEIGHT = checks.STATED_DELTA.renamed("probabilities", "They are the weights of the mixture")
 STEPS = 200
@@ -68,9 +68,7 @@ class MixtureOfGaussians(Mechanism):
             raise DomainError("noise_multiplier must be finite; without a signal compose nothing")
         shifts, weights = _mixture(self.sensitivities, self.probabilities)
         set_fields(self, noise_multiplier=sigma, sensitivities=shifts, probabilities=weights)
-        if self.relation is REPLACE_ONE:
-            advice = "account it under add-or-remove or zero-out"
-            raise_unsupported("MixtureOfGaussians", self.relation, advice)
+        checks.supported_relation("MixtureOfGaussians", self.relation, (ADD_OR_REMOVE, ZERO_OUT))
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         """Return the pair and its reverse."""

@@ -12,7 +12,7 @@ from accountant._basics.rounding import lift, up
 from accountant.errors import ArgumentTypeError, DomainError, UnsupportedError
 from accountant.mechanisms.base import Mechanism
 from accountant.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
-from accountant.mechanisms.fields import mechanism_of, raise_unsupported, set_fields
+from accountant.mechanisms.fields import mechanism_of, set_fields
 from accountant.mechanisms.gaussian import Gaussian
 from accountant.mechanisms.hidden_keys import (
     NOTHING,
@@ -26,7 +26,7 @@ from accountant.mechanisms.hidden_keys import (
 from accountant.mechanisms.laplace import Laplace
 from accountant.pairs.base import DominatingPair, Parts
 from accountant.pairs.product import total
-from accountant.relations import ADD_OR_REMOVE, REPLACE_ONE, NeighbouringRelation
+from accountant.relations import ADD_OR_REMOVE, REPLACE_ONE, ZERO_OUT, NeighbouringRelation
 
 NOISES = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace)
 # Beyond it a threshold shows nobody for any noise that is of use, and doubles skip integers.
@@ -133,8 +133,7 @@ class SparseHistogram(Mechanism):
         others = (self.minimum, self.beside, self.max_rows if self.weighted else None)
         if any(other is not None for other in others):
             raise UnsupportedError(f"no theorem has {name} beside another bound; got {self!r}")
-        if self.relation is REPLACE_ONE:
-            raise_unsupported(name, self.relation, "state it under add-or-remove or zero-out")
+        checks.supported_relation(name, self.relation, (ADD_OR_REMOVE, ZERO_OUT))
         if self.weighted:
             if not isinstance(self.noise, Gaussian):
                 raise UnsupportedError(f"weighted needs Gaussian noise; got {self.noise!r}")
@@ -320,20 +319,11 @@ class HistogramPair(DominatingPair):
         return self.whole.second.largest > 0.0
 
     @property
-    def pure_epsilon(self) -> float:
-        """Infinite."""
-        return math.inf
-
-    @property
     def support(self) -> tuple[float, float]:
         """The sums of the finite losses, at most."""
         old = self._total(lambda pair: max(pair.support[1], -pair.support[0]))
         whole = self.whole
         return -up(old + whole.first.largest), up(old + whole.second.largest)
-
-    def rdp(self, order: float) -> float:
-        """Return infinity: a key that is shown tells a user apart."""
-        return math.inf
 
     def finite_rdp(self, order: float) -> float:
         """Return a bound on the divergence of the finite losses, rounded up (Theorem N11)."""

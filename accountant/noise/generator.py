@@ -28,15 +28,10 @@ CHUNK = 2**17  # words drawn at a time for Bernoulli trials: 1 MiB
 PIECE = 2**14  # words turned into noise at a time: they stay in the cache
 
 
-def _threads() -> int:
-    """Return the number of threads that draw noise: that of the matrix library, at most four."""
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        if os.environ.get(name, "").isdigit():
-            return max(1, min(4, int(os.environ[name])))
-    return min(4, os.cpu_count() or 1)
-
-
-THREADS = _threads()
+# Threads that draw noise: as many as the matrix library has, at most four.
+_told = map(os.environ.get, ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"))
+_given = next((text for text in _told if text and text.isdigit()), os.cpu_count() or 1)
+THREADS = max(1, min(4, int(_given)))
 
 # The number of forks in the ancestry of this process. Together with the process number, which may
 # be reused, it identifies the process that owns a key.

@@ -73,10 +73,7 @@ class AtomicPair(DominatingPair):
     @property
     def infinite_mass(self) -> float:
         """P{L = +∞}, rounded up."""
-        table = self._table
-        if table.infinite_p == 0.0:
-            return 0.0
-        return min(up(table.infinite_p * (1.0 + table.relative_error), 4.0), 1.0)
+        return min(up(self._table.infinite_p * (1.0 + self._table.relative_error), 4.0), 1.0)
 
     @property
     def has_negative_infinite_loss(self) -> bool:
@@ -191,11 +188,6 @@ class ResponsePair(AtomicPair):
             loss.insert(1, 0.0)
         p, q = np.array(masses), np.array(masses[::-1])
         return Atoms(np.array(loss), p, q, self.infinite, self.infinite, 32.0 * U, 0.0)
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """From -ε to ε, exactly."""
-        return (-self.bound, self.bound) if self.bound < math.inf else (0.0, 0.0)
 
     @property
     def pure_epsilon(self) -> float:

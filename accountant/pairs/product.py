@@ -41,7 +41,7 @@ def variation(parts: Sequence[tuple[DominatingPair, int]]) -> float:
 
 def _at_least_one(terms: Sequence[tuple[float, int]]) -> float:
     """Return 1 - Π (1 - x)^n over terms (x, n), rounded up."""
-    if len(terms) == terms[0][1] == 1 if terms else False:
+    if len(terms) == 1 == terms[0][1]:
         return min(terms[0][0], 1.0)
     log_none = 0.0
     for mass, count in terms:

@@ -22,7 +22,7 @@ import numpy as np
 
 from accountant._basics.arrays import FloatArray
 from accountant._basics.rounding import U
-from accountant.pairs.excess import coarse_cells
+from accountant.pairs.excess import cells
 from accountant.sampling.lattice_envelope import (
     Cells,
     Lattice,
@@ -287,8 +287,8 @@ def _cut(shift: tuple[float, float, float], guide: float, fine: float) -> _Cut:
     a, along, across = shift
     first = _first_axis(a, guide, fine)
     y = _edges(guide, across, fine, max(_FEWEST[1] * min(across / a, 1.0), 1.0))
-    x_other, e0 = coarse_cells(first.edges, along)
-    (y_still, e1), (y_moved, e2) = (coarse_cells(y, mean) for mean in (0.0, across))
+    x_other, e0 = cells(first.edges, along)
+    (y_still, e1), (y_moved, e2) = (cells(y, mean) for mean in (0.0, across))
     error = max(first.error, e0) + max(e1, e2)
     along_it = first.still, first.moved, x_other
     return _Cut(first.edges, y, along_it, (y_still, y_moved), error)
@@ -307,7 +307,7 @@ class _FirstAxis(NamedTuple):
 @lru_cache(maxsize=32)
 def _first_axis(a: float, guide: float, fine: float) -> _FirstAxis:
     x = _edges(guide, a, fine, _FEWEST[0])
-    (still, e0), (moved, e1) = (coarse_cells(x, mean) for mean in (0.0, a))
+    (still, e0), (moved, e1) = (cells(x, mean) for mean in (0.0, a))
     return _FirstAxis(x, still, moved, max(e0, e1))
 
 
@@ -361,7 +361,7 @@ def _side(draws: Draws, first: float, before: float) -> _Side:
     masses, error = np.zeros(x.size + 1), 0.0
     logarithm = np.full(x.size, -math.inf)
     for weight, mean in zip(draws.weights, means, strict=True):
-        part, part_error = coarse_cells(x, mean)
+        part, part_error = cells(x, mean)
         masses += weight * part
         error = max(error, part_error)
         logarithm = np.logaddexp(logarithm, math.log(weight) + mean * (x - 0.5 * mean))
@@ -393,7 +393,7 @@ def _gaussian(distance: float) -> Cells:
         return Cells(one, one, zero, zero, 0.0)
     distance *= 1.0 + 8.0 * U
     x = np.linspace(-_REACH, _REACH + distance, _CELLS)
-    (p, first), (q, second) = coarse_cells(x, distance), coarse_cells(x, 0.0)
+    (p, first), (q, second) = cells(x, distance), cells(x, 0.0)
     loss = distance * (x - 0.5 * distance)
     doubt = 16.0 * U * (1.0 + distance * (_REACH + distance))
     low, high = np.append(-math.inf, loss) - doubt, np.append(loss, math.inf) + doubt

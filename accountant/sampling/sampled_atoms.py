@@ -215,5 +215,4 @@ class SampledAtoms(AtomicPair):
     @property
     def variation(self) -> float:
         """Only a record that was used is seen."""
-        inner = self.inner.variation
-        return up(lift(self.q * inner), 2.0) if inner > 0.0 else 0.0
+        return product_up(self.q, self.inner.variation)

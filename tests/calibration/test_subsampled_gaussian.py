@@ -248,36 +248,3 @@ def test_records_broadcast():
     assert both[1] == ac.calibrate_steps(5.0, 1e-6, q=0.01, sigma=2.0, user_records=3)
     with pytest.raises(ac.DomainError, match="some record of a user"):
         ac.calibrate_sigma(1.0, 0.1, 1e-3, 10, user_records=3)
-
-
-@pytest.mark.parametrize(
-    ("target", "delta", "q", "sigma", "steps"),
-    [
-        (1.0, 1e-6, 0.01, 1.0, 1000),  # a saddle point to begin with
-        (19.0, 1e-3, 2e-5, 5.0, 50_000),
-        (0.1, 1e-6, 1e-4, 0.9, 57),  # one step that spends everything
-        (0.7, 1e-6, 1e-4, 0.9, 99),
-        (0.03, 0.2, 0.5, 10.0, 3),
-        (500.0, 1e-9, 0.3, 0.2, 40),  # approximations that overflow
-        (1e-5, 1e-9, 1e-9, 0.3, 5),
-    ],
-)
-def test_where_a_search_begins_changes_no_answer(target, delta, q, sigma, steps):
-    """A cost of the caller's is sought from a plain guess, and asked for both directions."""
-
-    def upper(q, sigma, steps, delta, direction):
-        try:
-            return core.epsilon_bounds(q, sigma, steps, delta, direction)[1]
-        except ac.PrecisionError:
-            return math.inf
-
-    for calibrate, given_ in (
-        (core.calibrate_sigma, (q, float(steps))),
-        (core.calibrate_steps, (q, sigma)),
-        (core.calibrate_q, (sigma, float(steps))),
-    ):
-        found = calibrate(target, delta, *given_)
-        other = calibrate(target, delta, *given_, 1.0, upper)
-        assert (found is None) == (other is None)
-        # The cost may cross its target more than once among some neighbouring doubles.
-        assert found is None or found == pytest.approx(other, rel=1e-13)

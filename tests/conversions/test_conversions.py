@@ -144,6 +144,11 @@ def test_pure_to_renyi_and_zcdp(epsilon, order):
         assert e * e / 2 <= old
 
 
+def test_the_tight_rho_is_attained():
+    for e in (0.01, 1.0, 10.0):
+        assert co.pure_to_rdp(e, 1 + 1e-9) >= co.pure_to_zcdp(e) * (1 - 1e-6)
+
+
 @given(mu=log_uniform(1e-3, 50.0, 1.0), epsilon=log_uniform(1e-4, 100.0, 0.0, 1.0))
 def test_gaussian_profile(mu, epsilon):
     with mpmath.workdps(700 if epsilon / mu > 30 else 60):

@@ -9,8 +9,7 @@ import pytest
 
 import accountant as ac
 from accountant.analyses import dispatch
-from accountant.derived import binary_reports, shuffle_model
-from accountant.derived.report_sum import are_few
+from accountant.derived import binary_reports
 from accountant.derived.shuffle_model import DataPair
 from accountant.pairs import atoms
 from support.exact_laws import multiset_law
@@ -84,14 +83,3 @@ def test_many_multisets_are_put_together_and_lose_little(monkeypatch):
         found = float((3 * model).delta_bounds(epsilon).lower)
         # Either is a lower end on a grid, half a percent below its law at most.
         assert 0.99 * lower <= found <= lower * (1.0 + 5e-3)
-
-
-@pytest.mark.long
-def test_more_users_have_lines_below_the_profile(monkeypatch):
-    one = ac.RandomizedResponse(1.0, k=4)
-    assert are_few(4, 60)
-    assert not are_few(4, 200)
-    monkeypatch.setattr(shuffle_model, "tangent_law", None)
-    assert 3000 < DataPair(one, 60).atoms().loss.size <= binary_reports.MOST_LOSSES
-    with pytest.raises(TypeError):
-        DataPair(one, 200).atoms()

@@ -216,13 +216,6 @@ def test_a_record_replaced_in_a_fixed_batch_reaches_the_pair_of_a_removal(count)
     assert (count * blank).epsilon_bounds(1e-5).lower == 0.0
 
 
-def test_a_statement_asks_for_the_batches_that_reach_its_lower_end():
-    """Independent coins reach .059 where the lower end of a batch of fixed size is .098."""
-    check = SampledReplacement.selection.check
-    assert "as a uniform subset of fixed size" in check
-    assert "by independent coins" not in check
-
-
 @pytest.mark.parametrize(
     "release",
     [

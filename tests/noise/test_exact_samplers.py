@@ -208,3 +208,14 @@ def test_bad_arguments():
     far = np.array([0, 2**61])
     assert weighted_index(generator, far, Fraction(10**12)) == 0
     assert math.isclose(float(law(far, Fraction(10**12), [1, 1])[0]), 1.0)
+
+
+def test_rounded_laplace_has_the_law_of_rounding():
+    scale, n = 1.7, 60_000
+    drawn = exact_samplers.rounded_laplace(SecureGenerator(11), n, scale)
+    marks = np.arange(-8, 9) + 0.5
+    law = np.diff(np.concatenate([[0.0], stats.laplace.cdf(marks, scale=scale), [1.0]]))
+    cells = np.bincount(np.searchsorted(marks, drawn), minlength=law.size)
+    assert stats.chisquare(cells, n * law).pvalue > LEAST_P
+    # The mutant rounds down.
+    assert stats.chisquare(np.roll(cells, 1), n * law).pvalue < 1e-12

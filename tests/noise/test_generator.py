@@ -298,3 +298,9 @@ def test_coins_of_far_records_are_independent():
     for lag in (1, 8, 64, 1000, 2**12, 2**14, 2**16, 2**17):
         same = (inside[lag:] == inside[:-lag]).sum()
         assert abs(same - (n - lag) / 2) < 6.0 * math.sqrt((n - lag) / 4), lag
+
+
+def test_no_word_is_handed_out_twice():
+    generator = SecureGenerator(9)
+    drawn = np.concatenate([generator.words(n) for n in (1, 3, 1, 7, 8, 9, 2, 64, 5, 1000, 1, 1)])
+    assert np.unique(drawn).size == drawn.size

@@ -19,6 +19,7 @@ from accountant.noise.exact_samplers import (
     bernoulli_exp,
     discrete_laplace,
     rounded_laplace,
+    uniform_below,
     uniform_index,
 )
 
@@ -272,3 +273,15 @@ def test_no_stretch_of_the_stream_is_used_twice():
         if step % 3 == 0:
             generator.erase()
     assert len(seen) == sum(5 + step % 7 for step in range(200))
+
+
+def test_zero_is_counted_once():
+    """Discrete Laplace noise: the two signs share their zero."""
+    generator = SecureGenerator(13)
+    drawn = np.array(
+        [discrete_laplace(2, lambda n: uniform_below(generator, n)) for _ in range(6000)]
+    )
+    share = math.tanh(1.0 / 4.0)  # of zero at scale 2
+    deviation = math.sqrt(drawn.size * share * (1.0 - share))
+    assert abs((drawn == 0).sum() - drawn.size * share) < 6.0 * deviation
+    assert abs((drawn > 0).sum() - (drawn < 0).sum()) < 6.0 * math.sqrt(drawn.size)

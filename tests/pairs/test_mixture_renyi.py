@@ -171,26 +171,23 @@ def test_the_domain_is_checked(change):
 ORDERS = [1.0 + 1e-9, 1.5, 4.0, 30.5]
 
 
-@pytest.mark.parametrize("add", [False, True])
-@pytest.mark.parametrize("order", ORDERS)
-def test_listed_weights_leave_the_weight_of_no_shift(add, order):
-    part = GaussianMixture(1.5, (1.0, 2.5), (0.01, 0.002), add)
-    truth = divergence(1.5, [0.0, 1.0, 2.5], [0.0, 0.01, 0.002], order, add)
-    found = mixture_rdp(part, order)
-    assert arb(found) >= truth
-    assert arb(found) <= truth * (1 + arb(1e-11))
+# Shifts and weights, their errors, and the law that costs most within these; how close.
+MOST = 1.0 + 1e-9
+PARTS = {
+    "no shift is what the others leave": ((1.0, 2.5), (0.01, 0.002), (), (1.0, 1.0), 1e-11),
+    "errors are rounded up": ((1.0, 2.5), (0.01, 0.002), (0.0, 1e-9, 1e-9), (MOST, MOST), 1e-6),
+}
 
 
 @pytest.mark.parametrize("add", [False, True])
 @pytest.mark.parametrize("order", ORDERS)
-def test_errors_of_weights_and_shifts_are_rounded_up(add, order):
-    """Every weight and shift within its error costs no more."""
-    part = GaussianMixture(1.5, (1.0, 2.5), (0.01, 0.002), add, 0.0, 1e-9, 1e-9)
-    most = 1.0 + 1e-9
-    truth = divergence(1.5, [0.0, most, 2.5 * most], [0.0, 0.01 * most, 0.002 * most], order, add)
-    found = mixture_rdp(part, order)
-    assert arb(found) >= truth
-    assert arb(found) <= truth * (1 + arb(1e-6))
+@pytest.mark.parametrize("name", PARTS)
+def test_listed_weights_and_their_errors(name, add, order):
+    shifts, weights, errors, (wider, farther), close = PARTS[name]
+    law = [0.0, *(farther * d for d in shifts)], [0.0, *(wider * w for w in weights)]
+    truth = divergence(1.5, *law, order, add)
+    found = arb(mixture_rdp(GaussianMixture(1.5, shifts, weights, add, *errors), order))
+    assert truth <= found <= truth * (1 + arb(close))
 
 
 @pytest.mark.parametrize("add", [False, True])

@@ -18,7 +18,7 @@ from accountant.composition import composed
 from accountant.composition.problems import symmetrised_pairs
 from accountant.errors import AccountantError, DomainError
 from accountant.mechanisms.base import Mechanism
-from accountant.mechanisms.gaussian import Gaussian, least_noise
+from accountant.mechanisms.gaussian import Gaussian
 from accountant.pairs.base import DominatingPair
 from accountant.relations import NeighbouringRelation
 from accountant.sampling.poisson import PoissonSampled
@@ -204,8 +204,9 @@ def gaussian_setting(mechanism: Mechanism) -> tuple[float, float] | None:
     if type(mechanism) is PoissonSampled and type(mechanism.mechanism) is Gaussian:
         # The usual kind, of which a history may hold thousands: without its own two pairs.
         inner, q = mechanism.mechanism, mechanism.sampling_probability
-        if inner.relation is NeighbouringRelation.ADD_OR_REMOVE and 0.0 < q < 1.0:
-            sigma = inner.noise_multiplier if inner.sensitivity == 1.0 else least_noise(inner)
+        plain = inner.sensitivity == 1.0 and inner.relation is NeighbouringRelation.ADD_OR_REMOVE
+        if plain and 0.0 < q < 1.0:
+            sigma = inner.noise_multiplier
             if sigma < math.inf:
                 return q, sigma
     found: tuple[float, float] | None = None
