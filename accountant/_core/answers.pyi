@@ -44,16 +44,6 @@ def fill_delta_bounds(
     upper: _Floats,
     statuses: _Statuses,
 ) -> None: ...
-def fill_epsilon_bounds(
-    q: _Floats,
-    sigma: _Floats,
-    steps: _Floats,
-    delta: _Floats,
-    direction: int,
-    lower: _Floats,
-    upper: _Floats,
-    statuses: _Statuses,
-) -> None: ...
 def fill_renyi_bounds(
     q: _Floats,
     sigma: _Floats,
@@ -170,19 +160,6 @@ def calibrate_q(
     records: float = 1.0,
     upper: Callable[[float, float, float, float, int], float] | None = None,
 ) -> float: ...
-def calibration_guess(
-    epsilon: float,
-    delta: float,
-    q: float,
-    sigma: float,
-    steps: float,
-    unknown: str,
-    value: float,
-    power: float,
-) -> tuple[float, float] | None: ...
-def remove_decides(
-    q: float, sigma: float, steps: float, delta: float, lower: float, upper: float
-) -> bool: ...
 def fill_line_nodes(
     parts: _Floats,
     losses: _Floats,

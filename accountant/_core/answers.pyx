@@ -174,15 +174,6 @@ def fill_delta_bounds(
     fill_profile(acct_psg_delta, q, sigma, steps, epsilon, direction, lower, upper, statuses)
 
 
-def fill_epsilon_bounds(
-    const double[::1] q, const double[::1] sigma, const double[::1] steps,
-    const double[::1] delta, int direction,
-    double[::1] lower, double[::1] upper, int[::1] statuses,
-):
-    """Fill ``lower`` and ``upper`` with :func:`epsilon_bounds` of each element."""
-    fill_profile(acct_psg_epsilon, q, sigma, steps, delta, direction, lower, upper, statuses)
-
-
 def fill_renyi_bounds(
     const double[::1] q, const double[::1] sigma, const double[::1] order, int direction,
     double[::1] lower, double[::1] upper, int[::1] statuses,

@@ -45,21 +45,6 @@ cdef extern from "calibration.h" nogil:
         const acct_target *target, double sigma, double steps, double *q
     )
 
-    ctypedef struct acct_unknown:
-        double q
-        double sigma
-        double steps
-        double *unknown
-
-    int acct_calibration_guess(
-        acct_unknown *asked, double epsilon, double delta, double *value, double *power
-    )
-
-cdef extern from "subsampled_gaussian.h" nogil:
-    int acct_psg_remove_decides(
-        double q, double sigma, double steps, double delta, const acct_bounds *remove
-    )
-
 ctypedef int (*calibration_function)(
     const acct_target *, double, double, double *
 ) noexcept nogil
@@ -189,47 +174,3 @@ def calibrate_q(
 ):
     """Return the largest sampling probability that meets the target; 0.0 where none does."""
     return calibrated(acct_calibrate_q, epsilon, delta, records, upper, sigma, steps)
-
-
-def calibration_guess(
-    double epsilon, double delta, double q, double sigma, double steps, str unknown, double value,
-    double power,
-):
-    """Return where a search begins and the logarithmic slope of ε there, or None.
-
-    The search for them begins at ``value`` and ``power``; ``unknown`` is the name of what is
-    sought. Nothing is certified.
-    """
-    cdef acct_environment saved
-    cdef acct_unknown asked = acct_unknown(q, sigma, steps, NULL)
-    cdef int found
-    if unknown == "q":
-        asked.unknown = &asked.q
-    elif unknown == "sigma":
-        asked.unknown = &asked.sigma
-    else:
-        asked.unknown = &asked.steps
-    with nogil:
-        acct_enter(&saved)
-        found = acct_calibration_guess(&asked, epsilon, delta, &value, &power)
-        acct_leave(&saved)
-    if found <= 0:
-        check(found)
-        return None
-    return value, power
-
-
-def remove_decides(
-    double q, double sigma, double steps, double delta, double lower, double upper
-):
-    """Return whether ε in either direction has this bracket, which is that of the remove one."""
-    cdef acct_environment saved
-    cdef acct_bounds remove = acct_bounds(lower, upper)
-    cdef int found
-    with nogil:
-        acct_enter(&saved)
-        found = acct_psg_remove_decides(q, sigma, steps, delta, &remove)
-        acct_leave(&saved)
-    if found < 0:
-        check(found)
-    return found == 1

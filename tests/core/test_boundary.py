@@ -45,9 +45,9 @@ def test_every_code_has_its_exception():
 
 
 def test_an_array_call_counts_its_failures():
-    q, sigma, steps, delta = rows([0.5, 2.0, 0.5, 3.0], [1.0] * 4, [10.0] * 4, [0.5] * 4)
+    q, sigma, steps, epsilon = rows([0.5, 2.0, 0.5, 3.0], [1.0] * 4, [10.0] * 4, [0.5] * 4)
     lower, upper, statuses = np.empty(4), np.empty(4), np.empty(4, dtype=np.intc)
-    core.fill_epsilon_bounds(q, sigma, steps, delta, core.EITHER, lower, upper, statuses)
+    core.fill_delta_bounds(q, sigma, steps, epsilon, core.EITHER, lower, upper, statuses)
     assert statuses.tolist() == [0, -1, 0, -1]
     assert lower[0] == lower[2] <= upper[0] == upper[2]
     with pytest.raises(DomainError, match="2 of 4 elements, the first at flat index 1"):
@@ -58,7 +58,7 @@ def test_lengths_must_agree():
     four, three = rows([0.5] * 4, [0.5] * 3)
     out, statuses = np.empty(4), np.empty(4, dtype=np.intc)
     with pytest.raises(ValueError, match="differ in length"):
-        core.fill_epsilon_bounds(four, three, four, four, core.EITHER, out, out, statuses)
+        core.fill_delta_bounds(four, three, four, four, core.EITHER, out, out, statuses)
 
 
 def test_each_direction_is_at_most_either():

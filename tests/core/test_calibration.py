@@ -1,5 +1,6 @@
 """Where a calibration begins, and how few evaluations a search then needs."""
 
+import ctypes
 import math
 import random
 import struct
@@ -7,6 +8,7 @@ import struct
 import pytest
 
 from accountant._core import answers as core
+from support.native import build, core_files
 
 
 def as_double(rank):
@@ -30,16 +32,40 @@ CONTOURS = [
 WIDE = (0.6, 1e-6, 1.5e-5, 0.55, 2_000_000)  # the answer itself is certified to 1e-6
 
 
-def guessed(question, unknown, away):
+class Unknown(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_double) for name in ("q", "sigma", "steps")),
+        ("unknown", ctypes.POINTER(ctypes.c_double)),
+    )
+
+
+@pytest.fixture(scope="module")
+def guess(tmp_path_factory):
+    """Where a search begins and the logarithmic slope of ε there, or None."""
+    library = build(tmp_path_factory.mktemp("guess"), core_files())
+    double = ctypes.c_double
+
+    def ask(epsilon, delta, q, sigma, steps, unknown, value, power):
+        asked, found = Unknown(q, sigma, steps), (double(value), double(power))
+        offset = getattr(Unknown, unknown).offset
+        asked.unknown = ctypes.cast(ctypes.addressof(asked) + offset, ctypes.POINTER(double))
+        status = library.acct_calibration_guess(
+            ctypes.byref(asked), double(epsilon), double(delta), *map(ctypes.byref, found)
+        )
+        assert status >= 0
+        return (found[0].value, found[1].value) if status else None
+
+    return ask
+
+
+def guessed(guess, question, unknown, away):
     """Return the relative error of a guess, and that of its slope of log ε."""
     epsilon, delta, q, sigma, steps = question
     calibrate = core.calibrate_q if unknown == "q" else core.calibrate_sigma
     first = sigma if unknown == "q" else q
     answer = calibrate(epsilon, delta, first, float(steps))
     power = 1.0 if unknown == "q" else -1.0
-    value, slope = core.calibration_guess(
-        epsilon, delta, q, sigma, float(steps), unknown, away * answer, power
-    )
+    value, slope = guess(epsilon, delta, q, sigma, float(steps), unknown, away * answer, power)
 
     def spent(value):
         asked = (value, sigma) if unknown == "q" else (q, value)
@@ -52,16 +78,16 @@ def guessed(question, unknown, away):
 @pytest.mark.parametrize("question", EXPANSIONS)
 @pytest.mark.parametrize("unknown", ["q", "sigma"])
 @pytest.mark.parametrize("away", [0.7, 1.3])
-def test_a_guess_by_expansions(question, unknown, away):
-    value, slope = guessed(question, unknown, away)
+def test_a_guess_by_expansions(guess, question, unknown, away):
+    value, slope = guessed(guess, question, unknown, away)
     assert value < 1e-3
     assert slope < 0.05
 
 
 @pytest.mark.parametrize("question", EXPANSIONS[1:])
 @pytest.mark.parametrize("unknown", ["q", "sigma"])
-def test_the_third_order_leaves_a_tenth_of_the_error(question, unknown):
-    value, slope = guessed(question, unknown, 1.05)
+def test_the_third_order_leaves_a_tenth_of_the_error(guess, question, unknown):
+    value, slope = guessed(guess, question, unknown, 1.05)
     assert value < 1.5e-6
     assert slope < 1e-4
 
@@ -69,15 +95,15 @@ def test_the_third_order_leaves_a_tenth_of_the_error(question, unknown):
 @pytest.mark.parametrize("question", CONTOURS)
 @pytest.mark.parametrize("unknown", ["q", "sigma"])
 @pytest.mark.parametrize("away", [0.7, 1.3])
-def test_a_guess_by_contours(question, unknown, away):
-    value, slope = guessed(question, unknown, away)
+def test_a_guess_by_contours(guess, question, unknown, away):
+    value, slope = guessed(guess, question, unknown, away)
     assert value < 1.5e-7
     assert slope < 0.03
 
 
 @pytest.mark.parametrize("unknown", ["q", "sigma"])
-def test_a_guess_where_the_bracket_is_wide(unknown):
-    value, slope = guessed(WIDE, unknown, 1.3)
+def test_a_guess_where_the_bracket_is_wide(guess, unknown):
+    value, slope = guessed(guess, WIDE, unknown, 1.3)
     assert value < 2e-5
     assert slope < 0.03
 
@@ -86,28 +112,26 @@ def test_a_guess_where_the_bracket_is_wide(unknown):
     ("epsilon", "delta", "q", "sigma"), [(1.0, 1e-6, 0.01, 1.0), (0.1, 1e-7, 1e-4, 0.7)]
 )
 @pytest.mark.parametrize("away", [0.5, 10.0])
-def test_a_guess_of_a_count(epsilon, delta, q, sigma, away):
+def test_a_guess_of_a_count(guess, epsilon, delta, q, sigma, away):
     answer = core.calibrate_steps(epsilon, delta, q, sigma)
-    value, slope = core.calibration_guess(
-        epsilon, delta, q, sigma, math.nan, "steps", away * answer, 0.5
-    )
+    value, slope = guess(epsilon, delta, q, sigma, math.nan, "steps", away * answer, 0.5)
     assert abs(value - answer) <= 1.0
     assert 0.0 < slope < 1.0
 
 
-def test_a_guess_of_a_count_where_approximations_lead_nowhere():
+def test_a_guess_of_a_count_where_approximations_lead_nowhere(guess):
     asked = 0.2738, 5.11e-14, 2.164e-5, 0.864
     answer = core.calibrate_steps(*asked)
-    value, slope = core.calibration_guess(*asked, math.nan, "steps", 924_000.0, 0.5)
+    value, slope = guess(*asked, math.nan, "steps", 924_000.0, 0.5)
     assert value == pytest.approx(answer, rel=1e-4)
     assert 0.0 < slope < 1.0
 
 
-def test_nothing_is_guessed_outside_the_range_of_the_expansions():
-    assert core.calibration_guess(1.0, 1e-5, 1.0, 1.0, 10.0, "sigma", 1.0, -1.0) is None
-    assert core.calibration_guess(1.0, 1e-5, 0.1, 1e-3, 10.0, "q", 0.1, 1.0) is None
-    assert core.calibration_guess(1.0, 1e-5, 0.1, 1.0, 1.0, "q", 0.1, 1.0) is None
-    assert core.calibration_guess(1.0, 1e-5, 0.1, 1.0, 9.0, "q", 0.0, 1.0) is None
+def test_nothing_is_guessed_outside_the_range_of_the_expansions(guess):
+    assert guess(1.0, 1e-5, 1.0, 1.0, 10.0, "sigma", 1.0, -1.0) is None
+    assert guess(1.0, 1e-5, 0.1, 1e-3, 10.0, "q", 0.1, 1.0) is None
+    assert guess(1.0, 1e-5, 0.1, 1.0, 1.0, "q", 0.1, 1.0) is None
+    assert guess(1.0, 1e-5, 0.1, 1.0, 9.0, "q", 0.0, 1.0) is None
 
 
 def evaluations(cost, target, guess, power, rising):

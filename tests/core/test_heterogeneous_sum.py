@@ -14,7 +14,8 @@ int driver(double q, double sigma, double hi, double steps, double epsilon, doub
     static double memory[ACCT_TILTED_LAW_DOUBLES(ACCT_MAX_NODES)];
     static double points[ACCT_HETEROGENEOUS_SUM_DOUBLES];
     static acct_heterogeneous_sum sums;
-    static acct_contour contour;
+    static double terms[2][ACCT_LINE_SPARE];
+    static acct_contour contour = {.terms = {.re = terms[0], .im = terms[1]}};
     static acct_tilted_law law;
     const acct_step step = acct_step_make(q, sigma);
     const acct_window window = {.lo = -40.0 * sigma, .hi = hi};

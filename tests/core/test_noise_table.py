@@ -67,7 +67,7 @@ void table_at(double sigma, int k, double *out) {
         out[1] += w.of[j] * table.im[j * table.stride + k];
     }
     out[2] = w.error * table.error[k] + w.moduli * table.remainder[k];
-    block b;
+    acct_characteristic_polar b;
     read_block(&table, &w, table.stride - ACCT_SUM_BLOCK, &b);
     out[3] = b.log_modulus[REVERSE];
     out[4] = log_error(&b, REVERSE);
@@ -99,17 +99,14 @@ int table_line(double sigma, double steps, int k, double *out) {
 /* a block of real moduli, each off by as much as `error` says: the bounds on their logarithms */
 void bounds_of(const double *modulus, const double *error, double log_mgf, double *relative,
                double *high) {
-    const double none[ACCT_SUM_BLOCK] = {0};
-    block b = {.v = {0}, .arg = {0}};
+    const acct_characteristic_errors none = {0.0, 0.0, 0.0, 0.0};
+    double u[ACCT_SUM_BLOCK], v[ACCT_SUM_BLOCK] = {0};
+    acct_characteristic_polar b;
+    for (int k = 0; k < ACCT_SUM_BLOCK; k++) u[k] = modulus[k] - 1.0;
+    acct_characteristic_polar_set(&b, &none, 0, 0.0, error, u, v);
     for (int k = 0; k < ACCT_SUM_BLOCK; k++) {
-        b.u[k] = modulus[k] - 1.0;
-        b.modulus[k] = modulus[k];
-        b.log_modulus[k] = log(fmax(modulus[k], 1e-300));
-    }
-    bound_block(&b, 1.0, 0.0, error, none);
-    for (int k = 0; k < ACCT_SUM_BLOCK; k++) {
-        relative[k] = b.relative[k];
-        high[k] = b.high[k] - log_mgf;
+        relative[k] = b.ratio[k];
+        high[k] = b.log_most[k] - log_mgf;
     }
 }
 """

@@ -13,7 +13,7 @@ ASK = """
 #include "rare_event_path.c"
 
 /* weighs nodes x + i eta
- * rows of `out`: l, w, c (real and imaginary), size, large, rest, w_err, c_err, moved */
+ * rows of `out`: l, w, c (real and imaginary), size, large, w_err, c_err, moved */
 void weigh(double q, double sigma, double order, double log_mgf, double mean, double outer,
            double inner, int count, const double *x, const double *eta, double quad, double *out) {
     static double memory[ACCT_RARE_EVENT_ARRAYS * ACCT_MAX_NODES];
@@ -23,24 +23,22 @@ void weigh(double q, double sigma, double order, double log_mgf, double mean, do
                                         .inner = {step.log_1mq, inner, ACCT_INNER_DOUBLINGS}};
     acct_rare_event_sum rare;
     place(&rare, memory);
-    const acct_rare_event_nodes nodes = next_nodes(&rare);
     for (int j = 0; j < count; j++) {
         double p;
         const double loss = acct_loss(&step, x[j], &p);
-        acct_loss_complex(&step, x[j], eta[j], &nodes.l_re[j], &nodes.l_im[j]);
-        nodes.size[j] = quad;
-        nodes.w_re[j] = (eta[j] * eta[j] - x[j] * x[j]) / (2.0 * var);
-        nodes.w_im[j] = -x[j] * eta[j] / var;
-        nodes.c_err[j] = 0.5 * x[j] * x[j] / var;
-        nodes.c_re[j] = loss;
-        nodes.moved[j] = acct_loss_error(loss, p, (x[j] - 0.5) / var);
+        acct_loss_complex(&step, x[j], eta[j], &rare.l_re[j], &rare.l_im[j]);
+        rare.size[j] = quad;
+        rare.w_re[j] = (eta[j] * eta[j] - x[j] * x[j]) / (2.0 * var);
+        rare.w_im[j] = -x[j] * eta[j] / var;
+        rare.c_err[j] = 0.5 * x[j] * x[j] / var;
+        rare.c_re[j] = loss;
+        rare.moved[j] = acct_loss_error(loss, p, (x[j] - 0.5) / var);
     }
     const acct_moments m = {.order = order, .log_mgf = log_mgf, .mean = mean};
-    acct_rare_event_nodes_weigh(&nodes, count, &m, &thresholds);
-    const double *rows[12] = {nodes.l_re,  nodes.l_im,  nodes.w_re, nodes.w_im,
-                              nodes.c_re,  nodes.c_im,  nodes.size, nodes.large,
-                              nodes.rest,  nodes.w_err, nodes.c_err, nodes.moved};
-    for (int i = 0; i < 12; i++) memcpy(out + i * count, rows[i], (size_t)count * sizeof(double));
+    weigh_nodes(&rare, 0, count, &m, &thresholds);
+    const double *rows[11] = {rare.l_re, rare.l_im,  rare.w_re,  rare.w_im,  rare.c_re, rare.c_im,
+                              rare.size, rare.large, rare.w_err, rare.c_err, rare.moved};
+    for (int i = 0; i < 11; i++) memcpy(out + i * count, rows[i], (size_t)count * sizeof(double));
 }
 
 /* the sums at the points of some blocks of a sum whose nodes are given by rows as above
@@ -52,9 +50,9 @@ void block_sums(int count, double origin, const double *rows, double dy, int blo
     acct_rare_event_sums sums;
     memset(memory, 0, sizeof memory);
     place(&rare, memory);
-    double *slots[12] = {rare.l_re, rare.l_im, rare.w_re,  rare.w_im,  rare.c_re,  rare.c_im,
-                         rare.size, rare.large, rare.rest, rare.w_err, rare.c_err, rare.moved};
-    for (int i = 0; i < 12; i++) memcpy(slots[i], rows + i * count, (size_t)count * sizeof(double));
+    double *slots[11] = {rare.l_re, rare.l_im,  rare.w_re,  rare.w_im,  rare.c_re, rare.c_im,
+                         rare.size, rare.large, rare.w_err, rare.c_err, rare.moved};
+    for (int i = 0; i < 11; i++) memcpy(slots[i], rows + i * count, (size_t)count * sizeof(double));
     rare.count = count;
     rare.origin = origin;
     acct_rare_event_sum_step(&rare, dy);
@@ -92,7 +90,7 @@ def library(tmp_path_factory):
 
 def weighed(library, q, sigma, order, scale, thresholds, x, eta, quad=0.01):
     log_mgf, mean = scale
-    out = np.empty((12, len(x)))
+    out = np.empty((11, len(x)))
     library.weigh(q, sigma, order, log_mgf, mean, *thresholds, len(x), x, eta, quad, out)
     return out
 
@@ -113,7 +111,7 @@ def test_weights_are_within_their_errors(library, q, sigma, order, scale, thresh
     count, quad = 60, 0.01
     x = draw.uniform(-4 * sigma, 1 + 7 * sigma, count)
     eta = np.where(draw.random(count) < 0.3, 0.0, draw.uniform(0, 0.25, count)) * sigma**2
-    l_re, l_im, w_re, w_im, c_re, c_im, size, large, rest, w_err, c_err, moved = weighed(
+    l_re, l_im, w_re, w_im, c_re, c_im, size, large, w_err, c_err, moved = weighed(
         library, q, sigma, order, scale, thresholds, x, eta, quad
     )
     with mpmath.workdps(900):  # the chances are differences of nearly equal numbers
@@ -125,11 +123,11 @@ def test_weights_are_within_their_errors(library, q, sigma, order, scale, thresh
             t_out, t_in = (-mpmath.expm1(-((above_zero / mpmath.mpf(v)) ** 2)) for v in thresholds)
             tilted = quad * mpmath.exp(c * loss - z**2 / (2 * s**2) - mpmath.mpf(scale[0]))
             below = 1 - t_out**128
-            small, middle = tilted * (1 - t_in**16), tilted * (t_in**16 - t_out**128)
+            middle = tilted * (t_in**16 - t_out**128)
             assert abs(mpmath.mpc(l_re[j], l_im[j]) - (loss - mpmath.mpf(scale[1]))) <= moved[j]
             assert abs(mpmath.mpc(w_re[j], w_im[j]) - tilted * below) <= w_err[j] + 1e-300
             assert abs(mpmath.mpc(c_re[j], c_im[j]) - middle) <= c_err[j] + 1e-300
-            for bound, value in ((size, tilted * below), (large, middle), (rest, small)):
+            for bound, value in ((size, tilted * below), (large, middle)):
                 assert abs(value) <= bound[j] * (1 + mpmath.mpf(1e-9)) + 1e-300
 
 

@@ -64,7 +64,7 @@ MUTANTS = mutants(
         "cf_decay.c: decay by windows said to be far faster": Patch(
             "            total += drop;", "            total += 10.0 * drop;"
         ),
-        "rare_event_sum.c: decay of a rare-event contour said to be four times as fast": Patch(
+        "rare_event_contour.c: decay of a rare-event contour said to be four times as fast": Patch(
             "sum[i] += large[j + i] * acct_vexp(-y * l_im[j + i]);",
             "sum[i] += large[j + i] * acct_vexp(-4.0 * y * l_im[j + i]);",
         ),

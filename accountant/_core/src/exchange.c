@@ -6,7 +6,7 @@
 #include "chernoff.h"
 #include "contour.h"
 #include "exchange_law.h"
-#include "loss.h"
+#include "one_direction.h"
 #include "order.h"
 #include "rounding.h"
 #include "bounds.h"
@@ -19,12 +19,11 @@
 /* lines of one search for an epsilon; it stops where the next one would be this near, relatively */
 #define MOST_LINES 6
 #define SAME_PLACE 1e-3
-/* widths of brackets that end a search: of epsilon over the real noise, of delta there, of epsilon on a path, and
- * that for which no path is tried; they decide about time alone */
+/* widths of brackets that end a search: of epsilon over the real noise, of delta, and of epsilon on a path, which is
+ * tried for no narrower one; they decide about time alone */
 #define NARROW_EPSILON 1e-9
 #define NARROW_DELTA 1e-8
 #define SLOW_NARROW 3e-8
-#define WIDE_EPSILON 1e-7
 
 typedef struct {
     double mu, q, steps;
@@ -65,25 +64,24 @@ static saddle saddle_at(workspace *w, double b) {
     return s;
 }
 
+/* by epsilon, or where log_delta is not 0 by that */
+static int is_beyond(const saddle *s, double epsilon, double log_delta) {
+    return log_delta == 0.0 ? s->epsilon >= epsilon : s->log_delta <= log_delta && s->epsilon >= 0.0;
+}
+
 /* The saddle whose epsilon, or whose log of delta, is the one given: both are monotone in b.  Nodes grow with
- * the largest b that is tried.
- * returns  0 where there is none */
+ * the largest b that is tried.  Returns 0 where there is none. */
 static int find_saddle(workspace *w, double epsilon, double log_delta, saddle *s) {
     double lo = 1e-6, hi = 1.0;
-    const int by_epsilon = log_delta == 0.0;
-    for (;;) {
-        if (!acct_exchange_law_set(&w->law, w->memory, w->mu, w->q, 1.0 + hi, 0.0, 30.0)) return 0;
+    for (;; lo = hi, hi *= 3.0) {
+        if (!(hi < 1e9 && acct_exchange_law_set(&w->law, w->memory, w->mu, w->q, 1.0 + hi, 0.0, 30.0))) return 0;
         *s = saddle_at(w, hi);
-        if (by_epsilon ? s->epsilon >= epsilon : s->log_delta <= log_delta && s->epsilon >= 0.0) break;
-        lo = hi;
-        hi *= 3.0;
-        if (!(hi < 1e9)) return 0;
+        if (is_beyond(s, epsilon, log_delta)) break;
     }
     for (int i = 0; i < 60 && hi > lo * 1.002; i++) {
         const double middle = sqrt(lo * hi);
         *s = saddle_at(w, middle);
-        *((by_epsilon ? s->epsilon >= epsilon : s->log_delta <= log_delta && s->epsilon >= 0.0) ? &hi : &lo) =
-            middle;
+        *(is_beyond(s, epsilon, log_delta) ? &hi : &lo) = middle;
     }
     *s = saddle_at(w, hi);
     return 1;
@@ -205,8 +203,7 @@ static int resolve(workspace *w, double order, double digits, acct_exchange_mome
     return k->log_scale_err < 1.0;
 }
 
-/* sets amplitudes, phases and the bound on their errors of a contour whose points and steps are set; the terms are of
- * the n-th power of the transform */
+/* sets the terms of a contour whose points and steps are set, n-th powers of the transform, and their errors' bound */
 static void exchange_terms(acct_contour *k, const summed *terms) {
     const double n = k->steps;
     double numerical = 0.0;
@@ -219,11 +216,8 @@ static void exchange_terms(acct_contour *k, const summed *terms) {
         const double log_modulus = square > -0.5 ? 0.5 * log1p(square) : log(modulus);
         const double error = off + 8.0 * ACCT_U * size;
         const double amplitude = exp(n * log_modulus) * factor, rest = modulus - error;
-        double err;
-        if (rest > 0.0 && n * error < 100.0 * rest)
-            err = amplitude * expm1(n * error / rest);
-        else
-            err = amplitude + exp(n * log(modulus + error)) * factor;
+        double err = rest > 0.0 && n * error < 100.0 * rest ? amplitude * expm1(n * error / rest)
+                                                            : amplitude + exp(n * log(modulus + error)) * factor;
         if (amplitude > 0.0) err += amplitude * ACCT_U * (48.0 + 16.0 * n * (fabs(log_modulus) + fabs(arg)));
         numerical += err;
         k->terms.re[i] = amplitude;
@@ -233,7 +227,7 @@ static void exchange_terms(acct_contour *k, const summed *terms) {
     acct_line_terms_set(&k->terms, k->count, k->dy);
 }
 
-/* how the transform is summed: over the real noise, and over a path above it */
+/* how the transform is summed: over the real noise, and over a path above it, for probabilities up to one half */
 enum { PLAIN, RAISED };
 
 /* the line of a saddle, for brackets near its epsilon
@@ -272,9 +266,6 @@ static int build_line(workspace *w, const saddle *s, int way) {
     return 1;
 }
 
-/* a path above the noise is for probabilities up to one half */
-static int last_way(double q) { return q > 0.5 ? PLAIN : RAISED; }
-
 static int in_domain(double mu, double q, double steps) {
     return q > 0.0 && q < 1.0 && mu > 0.0 && mu <= 40.0 && acct_valid_steps(steps) && steps >= 2.0;
 }
@@ -282,7 +273,8 @@ static int in_domain(double mu, double q, double steps) {
 /* Only a record that was drawn is seen, and the draws may be revealed: then the steps that drew it are noise of the
  * distance 2 mu (Theorem D25). */
 static double ever_drawn_upper(double q, double steps) {
-    return acct_max(-expm1(steps * log1p(-q)) * (1.0 + 64.0 * ACCT_U), ACCT_TINY);
+    const acct_step step = acct_step_make(q, 1.0);
+    return acct_ever_sampled_upper(&step, steps);
 }
 
 static double noise_of(double mu) { return 0.5 / mu * (1.0 - 4.0 * ACCT_U); }
@@ -296,7 +288,7 @@ int acct_exchange_delta(double mu, double q, double steps, double epsilon, acct_
     workspace *w = workspace_new(mu, q, steps);
     if (!w) return ACCT_ENOMEM;
     const int found = find_saddle(w, epsilon, 0.0, &s);
-    for (int way = PLAIN; found && way <= last_way(q); way++) {
+    for (int way = PLAIN; found && way <= (q > 0.5 ? PLAIN : RAISED); way++) {
         acct_profile_point p;
         if (!build_line(w, &s, way)) continue;
         acct_contour_profile(&w->contour, epsilon, &p);
@@ -335,7 +327,7 @@ int acct_exchange_epsilon(double mu, double q, double steps, double delta, acct_
     workspace *w = workspace_new(mu, q, steps);
     if (!w) return ACCT_ENOMEM;
     if (find_saddle(w, 0.0, acct_min(log(delta), -1e-3), &s))
-        for (int way = PLAIN; way <= last_way(q) && !acct_bounds_are_narrow(out, WIDE_EPSILON); way++)
+        for (int way = PLAIN; way <= (q > 0.5 ? PLAIN : RAISED) && !acct_bounds_are_narrow(out, SLOW_NARROW); way++)
             follow_lines(w, &s, delta, way, out);
     free(w);
     return ACCT_OK;

@@ -59,4 +59,13 @@ static inline double acct_tail_weight(double b, double y, double y1, double dy) 
     return acct_min(1.0 / y - 1.0 / y1 + dy / (y * y), (y1 - y + dy) / (b * (b + 1.0))) / ACCT_PI;
 }
 
+/* 1 - sup over z' >= z of |sin(z') / z'|: sin z / z falls on [0, pi] and is at most .2173 and 1/z beyond; for
+ * small z, 1 - sin z / z >= z^2/6 - z^4/120 */
+static inline double acct_sinc_missing(double z) {
+    if (z >= 4.6) return 1.0 - 1.0 / z;
+    if (z > 2.6) return 0.7826;
+    return z < 1e-2 ? z * z * (1.0 / 6.0 - z * z * (1.0 / 120.0)) * (1.0 - 1e-9)
+                    : acct_min(1.0 - sin(z) / z - 1e-12, 0.7826);
+}
+
 #endif

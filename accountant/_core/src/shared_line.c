@@ -114,7 +114,8 @@ static void build_add(acct_shared_line *s, double steps, double epsilon, double 
         s->bound.log_front = INFINITY;
 }
 
-/* Newton on log delta from where the slope at the last answer leads, aimed at a point whose upper bound is just below delta */
+/* Newton on log delta from where the slope at the last answer leads, aimed at a point whose upper bound is just below
+ * delta */
 static int upper_end(acct_shared_line *s, double steps, double delta, double *end, acct_profile_point *p) {
     const acct_contour *k = &s->remove.contour;
     double x = s->epsilon + (log(delta) - s->log_delta) / s->slope + (steps - s->steps) * k->log_mgf / k->b;

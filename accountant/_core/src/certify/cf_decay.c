@@ -78,8 +78,7 @@ void acct_cf_decay_set(acct_cf_decay *d, const acct_tilted_law *law, const acct_
     }
 }
 
-/* so many intervals at a time: one register of AVX-512 */
-#define INTERVALS 8
+#define INTERVALS 8 /* at a time: one register of AVX-512 */
 
 /* sets log_phi[i] to acct_cf_decay_moment_upper on [y[i], y[i + 1]]:
  * |phi|^2 = E cos(y(L - L~)) <= 1 - E[t^2/2 - t^4/24; J x J], t = y(L - L~) */
@@ -115,13 +114,6 @@ double acct_cf_decay_moment_upper(const acct_cf_decay *d, double y0, double y1) 
     for (int i = 0; i < INTERVALS; i++) y[i + 1] = y1;
     moments_upper(d, y, log_phi);
     return log_phi[0];
-}
-
-/* sup of |sin t / t| over t >= t0 */
-static double sinc_tail(double t0) {
-    if (t0 <= 0.0) return 1.0;
-    const double envelope = t0 > 4.6 ? 1.0 / t0 : 0.2173;
-    return t0 < 2.6 ? acct_max(envelope, sin(t0) / t0 * (1.0 + 1e-12)) : envelope;
 }
 
 /* The tilted density of L at L(x) is f(x) = N(x) e^{cL} / (A(c) L'(x)), L' = p/sigma^2, and
@@ -200,7 +192,13 @@ static double window_drop(const acct_cf_decay *d, double x1, double x2, double y
     const double log_height =
         d->law->step.mixture ? mixture_minorant(d, x1, x2, &length) : window_minorant(d, x1, x2, &length);
     if (!(length > 0.0)) return 0.0;
-    return exp(log_height) * length * (1.0 - sinc_tail(0.5 * y * length));
+    return exp(log_height) * length * acct_sinc_missing(0.5 * y * length);
+}
+
+/* the noise whose loss is that, within the law's window */
+static double noise_at(const acct_tilted_law *g, double loss) {
+    const double x = loss > g->step.log_1mq ? acct_loss_inverse(&g->step, loss) : g->lo;
+    return acct_min(acct_max(x, g->lo), g->hi);
 }
 
 /* Adjacent windows of the loss, each `width`/y wide, from the middle of one at `node` outwards in both
@@ -208,32 +206,16 @@ static double window_drop(const acct_cf_decay *d, double x1, double x2, double y
 static double tiled_drop(const acct_cf_decay *d, int node, double width, double y, int most, double enough) {
     const acct_tilted_law *g = d->law;
     const double step = width / y, base = g->loss[node];
-    double total = 0.0, left = 0.0;
+    const double left = noise_at(g, base - 0.5 * step), right = noise_at(g, base + 0.5 * step);
+    double total = window_drop(d, left, right, y);
     for (int side = -1; side <= 1; side += 2) {
-        double x = left;
-        for (int i = 0; i < most; i++) {
-            double next, drop;
-            const double edge = base + side * step * (i + 0.5);
-            if (side < 0) {
-                if (i == 0) { /* the middle one, once */
-                    x = edge > g->step.log_1mq ? acct_loss_inverse(&g->step, edge) : g->lo;
-                    x = acct_max(x, g->lo);
-                    left = acct_min(acct_loss_inverse(&g->step, base + 0.5 * step), g->hi);
-                    total = window_drop(d, x, left, y);
-                    continue;
-                }
-                next = edge > g->step.log_1mq ? acct_loss_inverse(&g->step, edge) : g->lo;
-                next = acct_max(next, g->lo);
-                drop = window_drop(d, next, x, y);
-            } else {
-                next = acct_min(acct_loss_inverse(&g->step, edge + step), g->hi);
-                drop = window_drop(d, x, next, y);
-            }
+        double x = side < 0 ? left : right;
+        for (int i = 1; i <= most && total <= enough && g->lo < x && x < g->hi; i++) {
+            const double next = noise_at(g, base + side * step * (i + 0.5));
+            const double drop = window_drop(d, acct_min(x, next), acct_max(x, next), y);
             total += drop;
             x = next;
             if (total > 0.0 && !(drop > 0.002 * total)) break;
-            if (total > enough) return total * (1.0 - 1e-9);
-            if (!(g->lo < x && x < g->hi)) break;
         }
     }
     return total * (1.0 - 1e-9);
@@ -273,35 +255,25 @@ int acct_cf_decay_path_set(const acct_cf_decay *d, acct_tilted_law *g, double sh
     return ACCT_OK;
 }
 
-double acct_cf_decay_path_upper(const acct_cf_decay_path *path, double y) {
-    const acct_tilted_law *g = path->law;
-    double total = path->rest;
-    for (int j = 0; j < g->count; j++) {
-        const double e = path->order * g->e2_plus[j] - y * g->e2_minus[j] + path->lift;
-        /* either factor alone may leave the doubles */
-        total += g->x2[j] < ACCT_FAR_NOISE && e < ACCT_FAR_NOISE ? g->gauss[j] * exp(e)
-                                                                 : g->quad[j] * exp(e - g->x2[j]);
-    }
-    return log(total * ACCT_SLACK);
-}
-
-/* the sum over the nodes of acct_cf_decay_path_upper but for rounding, for a search */
+/* the least exponential of acct_vexp is too large, which is safe */
 ACCT_CLONES
-static double path_sum(const acct_cf_decay_path *path, double y) {
+double acct_cf_decay_path_upper(const acct_cf_decay_path *path, double y) {
     const acct_tilted_law *g = path->law;
     const double *restrict modulus = g->e2_plus, *restrict arg = g->e2_minus;
     const double *restrict x2 = g->x2, *restrict quad = g->quad;
     const double order = path->order, lift = path->lift;
     double sum[ACCT_LANES] = {0};
     for (int j = 0; j < g->count; j += ACCT_LANES)
-        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++)
-            sum[i] += quad[j + i] * acct_vexp(order * modulus[j + i] - y * arg[j + i] + (lift - x2[j + i]));
-    return acct_lanes_total(sum);
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
+            const double e = order * modulus[j + i] - y * arg[j + i] + (lift - x2[j + i]);
+            sum[i] += e < ACCT_MOST_LOG ? quad[j + i] * acct_vexp(e) : INFINITY;
+        }
+    return log((path->rest + acct_lanes_total(sum)) * ACCT_SLACK);
 }
 
 /* whether about steps * log |A(c+iy')/A(c)| <= wanted for every y' >= y */
 static int path_will_do(const acct_cf_decay *d, const acct_cf_decay_path *path, double y, double wanted) {
-    return d->steps * log(path->rest + path_sum(path, y)) <= wanted;
+    return d->steps * acct_cf_decay_path_upper(path, y) <= wanted;
 }
 
 void acct_cf_decay_shift(acct_cf_decay *d, acct_tilted_law *g, double wanted, double y_most) {
@@ -401,7 +373,6 @@ double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, 
     if (!(variance > 0.0)) return INFINITY;
     const double one = 1.0 / sqrt(variance);
     const double total = 1.0 / sqrt(d->steps * d->moments->m2 + 1e-300);
-    /* a few windows about the mode, or many where the law is spread over scales */
     double stop = least_uniform(d, b, share, one, FEW_WINDOWS);
     if (!(stop < INFINITY)) stop = least_uniform(d, b, share, one, MOST_WINDOWS);
     if (stop > 20.0 * total && d->steps < 2000.0) {
@@ -411,28 +382,18 @@ double acct_cf_decay_stop(acct_cf_decay *d, acct_tilted_law *scratch, double b, 
     return stop;
 }
 
-#define PIECE 1.1 /* on which the tail is bounded; wider ones where they add next to nothing */
-#define WIDE_PIECE 1.25
+#define PIECE 1.1 /* on which the tail is bounded */
 
 double acct_cf_decay_tail_upper(const acct_cf_decay *d, double b, double y, double dy) {
     const double last = acct_max(y, d->y_uniform);
     double total = exp(d->steps * d->log_uniform) * (1.0 + dy / last) / (ACCT_PI * last);
     double at[INTERVALS + 1], log_phi[INTERVALS];
-    for (int wide = 0, may_widen = 1; y < d->y_uniform;) {
-        double sum = 0.0;
+    for (; y < d->y_uniform; y = at[INTERVALS]) {
         at[0] = y;
-        for (int j = 0; j < INTERVALS; j++)
-            at[j + 1] = acct_min((wide ? WIDE_PIECE : PIECE) * at[j], d->y_uniform);
+        for (int j = 0; j < INTERVALS; j++) at[j + 1] = acct_min(PIECE * at[j], d->y_uniform);
         moments_upper(d, at, log_phi);
         for (int j = 0; j < INTERVALS && at[j] < d->y_uniform; j++)
-            sum += acct_vexp(d->steps * log_phi[j]) * acct_tail_weight(b, at[j], at[j + 1], dy);
-        const int little = sum <= 1e-3 * total;
-        if (wide && !little) may_widen = 0;
-        if (!wide || little) {
-            total += sum;
-            y = at[INTERVALS];
-        }
-        wide = may_widen && little;
+            total += acct_vexp(d->steps * log_phi[j]) * acct_tail_weight(b, at[j], at[j + 1], dy);
     }
     return total * ACCT_SLACK;
 }

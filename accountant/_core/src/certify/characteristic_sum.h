@@ -83,12 +83,26 @@ ACCT_INLINE acct_characteristic_value acct_characteristic_value_at(const acct_ch
     return value;
 }
 
+/* values at the points of a block */
+typedef struct {
+    double log_modulus[ACCT_SUM_BLOCK], arg[ACCT_SUM_BLOCK];
+    double ratio[ACCT_SUM_BLOCK];    /* error of V over the least modulus that it leaves; inf where that is none */
+    double log_most[ACCT_SUM_BLOCK]; /* log of the largest modulus that it leaves */
+} acct_characteristic_polar;
+
+/* sets  the values at (first + i) dy from V = re + i im, summed with the round-off `round`, all of a block */
+void acct_characteristic_polar_set(acct_characteristic_polar *block, const acct_characteristic_errors *errors,
+                                   int first, double dy, const double *round, const double *re, const double *im);
+
+/* sets  so many of a block's values by its sums, at most ACCT_SUM_BLOCK */
+void acct_characteristic_polar_sum(acct_characteristic_sum *cf, const acct_characteristic_errors *errors, int first,
+                                   int size, acct_characteristic_polar *block);
+
 /* One step's transform at the points of a line, and its powers: the terms for any number of steps. */
 /* arrays of one length in the caller's memory; the transform is 1 + V (characteristic_sum.h) */
 typedef struct {
     double *log_modulus, *arg;
-    double *ratio;    /* error of V over the least modulus that it leaves; inf where that is none */
-    double *log_most; /* log of the largest modulus that it leaves */
+    double *ratio, *log_most; /* as in a block */
     double *factor;   /* acct_trapezoid_factor */
     double *poles;    /* argument of s (s - 1) */
     double *error;    /* of the terms last computed */

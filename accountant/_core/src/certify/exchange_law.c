@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "clones.h"
+#include "order.h"
 #include "rounding.h"
 #include "vmath.h"
 
@@ -224,22 +225,13 @@ void acct_exchange_decay_set(acct_exchange_decay *decay, const acct_exchange_law
     }
 }
 
-/* 1 - sup over z' >= z of |sin(z') / z'|: sin z / z falls on [0, pi] and is at most .2173 and 1/z beyond; for
- * small z, 1 - sin z / z >= z^2/6 - z^4/120 */
-static double missing(double z) {
-    if (z >= 4.6) return 1.0 - 1.0 / z;
-    if (z > 2.6) return 0.7826;
-    return z < 1e-2 ? z * z * (1.0 / 6.0 - z * z * (1.0 / 120.0)) * (1.0 - 1e-9)
-                    : acct_min(1.0 - sin(z) / z - 1e-12, 0.7826);
-}
-
 double acct_exchange_decay_at(const acct_exchange_decay *decay, double y) {
     double best = 0.0;
     int first = 0;
     for (int i = 0; i < ACCT_EXCHANGE_SCALES; i++) {
         double lost = 0.0;
         for (int k = first; k < first + decay->count[i]; k++)
-            lost += decay->mass[k] * missing(0.5 * y * decay->length[k]);
+            lost += decay->mass[k] * acct_sinc_missing(0.5 * y * decay->length[k]);
         first += decay->count[i];
         best = acct_max(best, lost);
     }

@@ -91,31 +91,23 @@ static void add_plain(acct_heterogeneous_sum *sums, const acct_part *part) {
         sums->decay[j] -= 0.5 * rate * sums->level[j] * sums->level[j] * (1.0 - 1e-12);
 }
 
-/* adds     one part's n log |1+V| and n arg(1+V) at every point
- * ensures  relative[k] and high[k] bound, over all parts, what contour.c bounds for one part:
- *          the relative error of the product of the powers, and the log of an upper bound on it;
- *          size[k] is the sum of the moduli to which the round-off of the sums and of y * mean is relative */
-static void add_part_points(acct_heterogeneous_sum *sums, acct_characteristic_sum *cf,
-                            const acct_tilted_law *law, const acct_moments *m, double n) {
-    const acct_heterogeneous_plan *p = &sums->plan;
-    const acct_characteristic_errors errors = acct_characteristic_errors_set(law, m, (p->count - 1) * p->dy);
-    double re[ACCT_SUM_BLOCK], im[ACCT_SUM_BLOCK];
-    for (int first = 0; first < p->count; first += ACCT_SUM_BLOCK) {
-        const int size = p->count - first < ACCT_SUM_BLOCK ? p->count - first : ACCT_SUM_BLOCK;
-        const double round = acct_characteristic_sum_block(cf, first, size, re, im);
-        for (int i = 0; i < size; i++) {
-            const int k = first + i;
-            const double y = k * p->dy;
-            const acct_characteristic_value v = acct_characteristic_value_at(&errors, y, re[i], im[i], round);
-            const double rest = v.modulus - v.error;
-            acct_sum_add(&sums->log_mod[k], n * v.log_modulus);
-            acct_sum_add(&sums->arg[k], n * v.arg);
-            sums->relative[k] += rest > 0.0 ? n * v.error / rest : INFINITY;
-            const double share = v.error / v.modulus;
-            sums->high[k] += v.modulus > 1e-140 ? n * (v.log_modulus + (share < 0.1 ? share : log1p(share)))
-                                                : n * log(1e-140 + v.error);
-            sums->size[k] += n * (fabs(v.log_modulus) + fabs(v.arg)) + y * n * fabs(m->mean);
-        }
+/* size[k] is the sum of the moduli to which the round-off of the sums and of y * mean is relative */
+ACCT_CLONES
+void acct_heterogeneous_add_block(acct_heterogeneous_sum *sums, int first, double n, double log_scale, double mean,
+                                  const acct_characteristic_polar *b) {
+    const int rest = sums->plan.count - first, count = rest < ACCT_SUM_BLOCK ? rest : ACCT_SUM_BLOCK;
+    const double dy = sums->plan.dy;
+    acct_sum *restrict log_mod = sums->log_mod + first, *restrict arg = sums->arg + first;
+    double *restrict relative = sums->relative + first, *restrict high = sums->high + first;
+    double *restrict size = sums->size + first;
+    for (int i = 0; i < count; i++) {
+        acct_sum_add(&log_mod[i], n * (b->log_modulus[i] - log_scale));
+        acct_sum_add(&arg[i], n * b->arg[i]);
+    }
+    for (int i = 0; i < count; i++) {
+        relative[i] += n * b->ratio[i];
+        high[i] += n * (b->log_most[i] - log_scale);
+        size[i] += n * (fabs(b->log_modulus[i]) + fabs(log_scale) + fabs(b->arg[i]) + (first + i) * dy * fabs(mean));
     }
 }
 
@@ -248,7 +240,13 @@ int acct_heterogeneous_sum_add(acct_heterogeneous_sum *sums, acct_tilted_law *la
     acct_tilted_law_moments(law, sums->order, 1, &m);
     acct_characteristic_sum_set(cf, law, &m);
     acct_characteristic_sum_step(cf, p->dy);
-    add_part_points(sums, cf, law, &m, n);
+    const acct_characteristic_errors errors = acct_characteristic_errors_set(law, &m, (p->count - 1) * p->dy);
+    for (int first = 0; first < p->count; first += ACCT_SUM_BLOCK) {
+        acct_characteristic_polar block;
+        const int rest = p->count - first;
+        acct_characteristic_polar_sum(cf, &errors, first, rest < ACCT_SUM_BLOCK ? rest : ACCT_SUM_BLOCK, &block);
+        acct_heterogeneous_add_block(sums, first, n, 0.0, m.mean, &block);
+    }
     add_part_decay(sums, law, &m, n);
     acct_sum_add(&sums->log_mgf, n * m.log_mgf);
     sums->log_mgf_err += n * (m.log_mgf_err + 4.0 * ACCT_U * fabs(m.log_mgf));

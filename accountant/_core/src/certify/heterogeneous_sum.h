@@ -68,6 +68,12 @@ int acct_heterogeneous_sum_add(acct_heterogeneous_sum *sums, acct_tilted_law *la
 
 /* What a part is added by, for those who add many alike (noise_table.h). */
 
+/* adds     n times the values of a block over e^{log_scale}, whose phases leave out y * mean
+ * ensures  relative[k] and high[k] bound, over all parts, what contour.c bounds for one part: the relative error of the
+ *          product of the powers, and the log of an upper bound on it */
+void acct_heterogeneous_add_block(acct_heterogeneous_sum *sums, int first, double n, double log_scale, double mean,
+                                  const acct_characteristic_polar *block);
+
 /* sets  nodes of a part that are fine enough for the line, and by a factor e^{finer} more */
 int acct_heterogeneous_grid(acct_heterogeneous_sum *sums, acct_tilted_law *law, const acct_step *step,
                             const acct_part *part, const acct_window *window, double finer);

@@ -14,26 +14,31 @@ void acct_line_values_place(acct_line_values *values, double *memory, size_t poi
     for (int i = 0; i < ACCT_LINE_ARRAYS; i++) *slots[i] = memory + (size_t)i * points;
 }
 
-/* the transform's values at the points of a block, in polar form */
 ACCT_CLONES
-static void set_value_polar(int size, const acct_characteristic_errors *errors, int first, double dy,
-                            double round, const double *restrict re, const double *restrict im,
-                            double *restrict log_modulus, double *restrict arg, double *restrict ratio,
-                            double *restrict log_most) {
-    const double at_zero = errors->at_zero, at_last = errors->at_last, reach = errors->reach;
-    const double mean_err = errors->mean_err;
-    for (int i = 0; i < size; i++) {
-        const acct_characteristic_errors e = {at_zero, at_last, reach, mean_err};
-        const acct_characteristic_value v =
-            acct_characteristic_value_at(&e, (first + i) * dy, re[i], im[i], round);
+void acct_characteristic_polar_set(acct_characteristic_polar *block, const acct_characteristic_errors *errors,
+                                   int first, double dy, const double *restrict round,
+                                   const double *restrict re, const double *restrict im) {
+    const acct_characteristic_errors e = *errors;
+    double *restrict log_modulus = block->log_modulus, *restrict arg = block->arg;
+    double *restrict ratio = block->ratio, *restrict log_most = block->log_most;
+    for (int i = 0; i < ACCT_SUM_BLOCK; i++) {
+        const acct_characteristic_value v = acct_characteristic_value_at(&e, (first + i) * dy, re[i], im[i], round[i]);
         const double rest = v.modulus - v.error, over = v.error / rest;
         log_modulus[i] = v.log_modulus;
         arg[i] = v.arg;
         ratio[i] = rest > 0.0 ? over : INFINITY;
         /* log(1 + x) <= x; the error of the logarithm is counted with the term */
         const double apart = acct_vlog(v.modulus + v.error), near = v.log_modulus + over;
-        log_most[i] = rest > 0.0 ? near : apart;
+        log_most[i] = (rest > 0.0) & (over < 0.1) ? near : apart;
     }
+}
+
+void acct_characteristic_polar_sum(acct_characteristic_sum *cf, const acct_characteristic_errors *errors, int first,
+                                   int size, acct_characteristic_polar *block) {
+    double re[ACCT_SUM_BLOCK] = {0}, im[ACCT_SUM_BLOCK] = {0}, round[ACCT_SUM_BLOCK];
+    round[0] = acct_characteristic_sum_block(cf, first, size, re, im);
+    for (int i = 1; i < ACCT_SUM_BLOCK; i++) round[i] = round[0];
+    acct_characteristic_polar_set(block, errors, first, cf->dy, round, re, im);
 }
 
 /* what the poles make of all points */
@@ -51,12 +56,15 @@ void acct_line_values_set(acct_line_values *values, acct_characteristic_sum *cf,
                           const acct_tilted_law *law, const acct_moments *m, double b, double dy,
                           int count) {
     const acct_characteristic_errors errors = acct_characteristic_errors_set(law, m, (count - 1) * dy);
-    double re[ACCT_SUM_BLOCK], im[ACCT_SUM_BLOCK];
     for (int first = 0; first < count; first += ACCT_SUM_BLOCK) {
+        acct_characteristic_polar block;
         const int size = count - first < ACCT_SUM_BLOCK ? count - first : ACCT_SUM_BLOCK;
-        const double round = acct_characteristic_sum_block(cf, first, size, re, im);
-        set_value_polar(size, &errors, first, dy, round, re, im, values->log_modulus + first,
-                        values->arg + first, values->ratio + first, values->log_most + first);
+        const size_t bytes = (size_t)size * sizeof(double);
+        acct_characteristic_polar_sum(cf, &errors, first, size, &block);
+        memcpy(values->log_modulus + first, block.log_modulus, bytes);
+        memcpy(values->arg + first, block.arg, bytes);
+        memcpy(values->ratio + first, block.ratio, bytes);
+        memcpy(values->log_most + first, block.log_most, bytes);
     }
     set_poles(count, b, dy, values->factor, values->poles);
 }

@@ -185,14 +185,6 @@ static void set_weights(const acct_noise_table *t, double sigma, weights *w) {
     }
 }
 
-/* a block of points */
-typedef struct {
-    double u[ACCT_SUM_BLOCK], v[ACCT_SUM_BLOCK]; /* A - 1 */
-    double modulus[ACCT_SUM_BLOCK], log_modulus[ACCT_SUM_BLOCK], arg[ACCT_SUM_BLOCK];
-    double error[ACCT_SUM_BLOCK], relative[ACCT_SUM_BLOCK]; /* of A, and of what is left of its modulus then */
-    double high[ACCT_SUM_BLOCK];                            /* log of the largest modulus */
-} block;
-
 ACCT_CLONES
 static void sum_kinds(int kinds, size_t stride, const double *restrict weight, const double *restrict re,
                       const double *restrict im, double *restrict u, double *restrict v) {
@@ -206,68 +198,14 @@ static void sum_kinds(int kinds, size_t stride, const double *restrict weight, c
     memcpy(v, sum_im, sizeof sum_im);
 }
 
-/* A in polar form; each of the logarithm and the argument within 16 u of itself and of |u| + |v| */
-ACCT_CLONES
-static void set_polar(block *b) {
-    int near = 1;
-    for (int k = 0; k < ACCT_SUM_BLOCK; k++) {
-        const double u = b->u[k], v = b->v[k], slope = v / (1.0 + u);
-        b->modulus[k] = sqrt((1.0 + u) * (1.0 + u) + v * v);
-        b->log_modulus[k] = 0.5 * acct_vlog1p(2.0 * u + u * u + v * v);
-        b->arg[k] = acct_vatan(slope);
-        near &= (u > -0.4) & (u < 1e3) & (slope < 0.5) & (slope > -0.5);
-    }
-    for (int k = 0; k < ACCT_SUM_BLOCK && !near; k++) {
-        const double u = b->u[k], v = b->v[k];
-        b->log_modulus[k] = u > -0.5 ? 0.5 * log1p(2.0 * u + u * u + v * v)
-                                     : log(acct_max(b->modulus[k], 1e-300));
-        b->arg[k] = atan2(v, 1.0 + u);
-    }
-}
-
-ACCT_CLONES
-static void bound_block(block *b, double of_error, double moduli, const double *restrict error,
-                        const double *restrict remainder) {
-    double far = 0.0;
-    for (int k = 0; k < ACCT_SUM_BLOCK; k++) {
-        const double modulus = b->modulus[k];
-        const double of_table = of_error * error[k] + moduli * remainder[k];
-        const double e = (of_table + 16.0 * ACCT_U * (fabs(b->u[k]) + fabs(b->v[k]))) * ACCT_SLACK;
-        const double rest = modulus - e, share = e / modulus, over = e / rest;
-        b->error[k] = e;
-        b->relative[k] = rest > 0.0 ? over : INFINITY;
-        b->high[k] = b->log_modulus[k] + share;
-        far += modulus > 1e-290 && share < 0.1 ? 0.0 : 1.0;
-    }
-    for (int k = 0; k < ACCT_SUM_BLOCK && far > 0.0; k++) {
-        const double modulus = b->modulus[k], share = b->error[k] / modulus;
-        if (!(share < 0.1)) b->high[k] = b->log_modulus[k] + log1p(share);
-        if (!(modulus > 1e-290)) b->high[k] = log(1e-290 + b->error[k]);
-    }
-}
-
 /* A at the block of points from `first` on */
-static void read_block(const acct_noise_table *t, const weights *w, int first, block *b) {
-    sum_kinds(t->kinds, (size_t)t->stride, w->of, t->re + first, t->im + first, b->u, b->v);
-    set_polar(b);
-    bound_block(b, w->error, w->moduli, t->error + first, t->remainder + first);
-}
-
-/* adds n log A and n arg A less those of the scale; what is added to `relative`, `high` and `size` is as in
- * add_part_points of heterogeneous_sum.c */
-ACCT_CLONES
-static void add_block(int count, double n, double log_mgf, const block *b, acct_sum *restrict log_mod,
-                      acct_sum *restrict arg, double *restrict relative, double *restrict high,
-                      double *restrict size) {
-    for (int i = 0; i < count; i++) {
-        acct_sum_add(&log_mod[i], n * (b->log_modulus[i] - log_mgf));
-        acct_sum_add(&arg[i], n * b->arg[i]);
-    }
-    for (int i = 0; i < count; i++) {
-        relative[i] += n * b->relative[i];
-        high[i] += n * (b->high[i] - log_mgf);
-        size[i] += n * (fabs(b->log_modulus[i]) + fabs(log_mgf) + fabs(b->arg[i]));
-    }
+static void read_block(const acct_noise_table *t, const weights *w, int first, acct_characteristic_polar *b) {
+    const acct_characteristic_errors none = {0.0, 0.0, 0.0, 0.0};
+    double u[ACCT_SUM_BLOCK], v[ACCT_SUM_BLOCK], error[ACCT_SUM_BLOCK];
+    sum_kinds(t->kinds, (size_t)t->stride, w->of, t->re + first, t->im + first, u, v);
+    for (int k = 0; k < ACCT_SUM_BLOCK; k++)
+        error[k] = w->error * t->error[first + k] + w->moduli * t->remainder[first + k];
+    acct_characteristic_polar_set(b, &none, 0, 0.0, error, u, v);
 }
 
 ACCT_CLONES
@@ -289,8 +227,8 @@ static void add_decay(const acct_noise_table *t, acct_heterogeneous_sum *sums, d
 }
 
 /* the bound on the error of a logarithm of a block's */
-static double log_error(const block *b, int k) {
-    return b->relative[k] * ACCT_SLACK + 32.0 * ACCT_U * fabs(b->log_modulus[k]);
+static double log_error(const acct_characteristic_polar *b, int k) {
+    return b->ratio[k] * ACCT_SLACK + 32.0 * ACCT_U * fabs(b->log_modulus[k]);
 }
 
 int acct_noise_table_add(const acct_noise_table *t, acct_heterogeneous_sum *sums, acct_tilted_law *law,
@@ -299,17 +237,15 @@ int acct_noise_table_add(const acct_noise_table *t, acct_heterogeneous_sum *sums
     const acct_window window = {.lo = t->range.lo * var + 0.5, .hi = t->range.hi * var + 0.5};
     const acct_step step = acct_part_step(part);
     weights w;
-    block b;
+    acct_characteristic_polar b;
     set_weights(t, sigma, &w);
     if (!acct_tilted_law_start(law, &step, &window)) return ACCT_EPRECISION;
     read_block(t, &w, 0, &b);
     const double log_mgf = b.log_modulus[0], log_mgf_err = log_error(&b, 0);
     if (!(log_mgf_err < 1e-3)) return ACCT_EPRECISION;
     for (int first = 0; first < t->points; first += ACCT_SUM_BLOCK) {
-        const int rest = t->points - first, size = rest < ACCT_SUM_BLOCK ? rest : ACCT_SUM_BLOCK;
         if (first) read_block(t, &w, first, &b);
-        add_block(size, n, log_mgf, &b, sums->log_mod + first, sums->arg + first, sums->relative + first,
-                  sums->high + first, sums->size + first);
+        acct_heterogeneous_add_block(sums, first, n, log_mgf, 0.0, &b);
     }
     read_block(t, &w, t->stride - ACCT_SUM_BLOCK, &b);
     sums->parts++;
@@ -381,14 +317,11 @@ int acct_noise_tables_set(acct_noise_tables *t, acct_heterogeneous_sum *sums, ac
         if (!part[i].mixture && part[i].q < 1.0) keys[used++] = (key){part[i].q, 1.0 / part[i].sigma};
     qsort(keys, (size_t)used, sizeof *keys, by_key);
     for (int i = 0, end = 0; i < used && !status;) {
-        while (end < used && keys[end].q == keys[i].q) end++;
-        const double range = log(keys[end - 1].precision / keys[i].precision);
-        const double ratio = exp(range / acct_max(ceil(range / log(LARGEST_RATIO)), 1.0)) * (1.0 + 1e-9);
-        for (int next = i; i < end && !status; i = next) {
-            while (next < end && keys[next].precision <= ratio * keys[i].precision) next++;
-            if (next - i >= LEAST_PARTS && t->count < ACCT_MOST_NOISE_TABLES)
-                status = add_table(t, sums, law, cf, keys + i, keys + next);
-        }
+        while (end < used && keys[end].q == keys[i].q && keys[end].precision <= LARGEST_RATIO * keys[i].precision)
+            end++;
+        if (end - i >= LEAST_PARTS && t->count < ACCT_MOST_NOISE_TABLES)
+            status = add_table(t, sums, law, cf, keys + i, keys + end);
+        i = end;
     }
     free(keys);
     return status;

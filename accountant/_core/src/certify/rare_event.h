@@ -1,36 +1,23 @@
-/* What the nodes of a rare-event contour's path add to its two transforms (Theorem 15). */
+/* Rare events: a contour for the outcomes with a middling loss but no large one (Theorem 15).
+ *
+ * Where the record is probably never sampled, the transform has a part that hardly decays: the
+ * outcomes whose steps all have a tiny loss.  They contribute next to nothing to the profile.  Outcomes
+ * with one loss far beyond epsilon make the line's integrand huge, and their share is known exactly.
+ * Two soft thresholds of the loss (quadrature_panel.h) make every step small, middling or large; with
+ *     A = B + C,   B: small,   C: middling,
+ * A^n - B^n is the transform of the positive measure of outcomes without a large step and with a
+ * middling one, and decays like C.  The contribution of B^n is bounded by Chernoff,
+ * that of the outcomes with a large step is the tail event of tail_event.h.
+ */
 #ifndef ACCT_RARE_EVENT_H
 #define ACCT_RARE_EVENT_H
 
-#include "soft_threshold.h"
-#include "tilted_law.h"
 #include "contour.h"
-
-/* Arrays over nodes x + i eta.  Some describe a node before acct_rare_event_nodes_weigh and hold something else after
- * it, for which both are named. */
-typedef struct {
-    double *l_re, *l_im;   /* L there; then L less the mean */
-    double *w_re, *w_im;   /* log |N| but for its constant, (eta^2 - x^2) / (2 sigma^2), and arg of N, -x eta / sigma^2,
-                            * and of the path's direction; then the tilted weights times the chance of being below the
-                            * outer threshold */
-    double *c_re, *c_im;   /* L(x), and nothing; then the weights of being between the thresholds */
-    double *size, *large;  /* the quadrature weight over sigma sqrt(2 pi), and nothing; then bounds on both moduli
-                            * that do not cancel */
-    double *rest;          /* then a bound on |w - c|, of being below the inner threshold */
-    double *w_err, *c_err; /* nothing, and x^2 / (2 sigma^2); then absolute errors of both weights */
-    double *moved;         /* what bounds the error of L(x) and half of that of L; then absolute error of L */
-    double *spare[2];      /* overwritten */
-} acct_rare_event_nodes;
-
-/* Weighs so many nodes: tilted weights over A(c), c = m->order, times the chances.
- * requires the doublings ACCT_OUTER_DOUBLINGS and ACCT_INNER_DOUBLINGS
- * error    beyond the ranges of vmath.h a weight is its own error, or a NaN or infinite */
-void acct_rare_event_nodes_weigh(const acct_rare_event_nodes *nodes, int count, const acct_moments *m,
-                                 const acct_thresholds *thresholds);
+#include "tilted_law.h"
 
 /* The transforms A and C of a rare-event contour on its line of complex orders, summed over the
  * nodes of a path. */
-#define ACCT_RARE_EVENT_ARRAYS 16 /* times ACCT_MAX_NODES doubles */
+#define ACCT_RARE_EVENT_ARRAYS 15 /* times ACCT_MAX_NODES doubles */
 
 #define ACCT_RARE_EVENT_MOMENTS 12
 #define ACCT_RARE_EVENT_BLOCK 16
@@ -42,7 +29,6 @@ typedef struct {
     double *w_re, *w_im;     /* tilted weights times the chance of being below the outer threshold */
     double *c_re, *c_im;     /* of being between the thresholds */
     double *size, *large;    /* bounds on the moduli of both that do not cancel */
-    double *rest;            /* of the chance of being below the inner threshold */
     double *w_err, *c_err;   /* absolute errors of the weights */
     double *moved;           /* absolute error of L */
     double *z1_re, *z1_im;   /* e^{i dy l} */
@@ -128,28 +114,29 @@ static inline double acct_rare_event_of_either(double n, double log_a, double lo
     return acct_min(n * log_a, log(n) + log_c + (n - 1.0) * log_a) + 1e-12 * n * fabs(log_a) + 1e-12;
 }
 
-/* both thresholds' chances at the nodes of the plan's law */
-void acct_rare_event_set_thresholds(acct_rare_event_plan *s);
-
 /* sets thresholds, orders and the window, whose lower end is lo; overwrites the plan's law
  * returns ACCT_EPRECISION where no pair of thresholds looks good enough */
 int acct_rare_event_search(acct_rare_event_plan *s, double lo, acct_window *window);
 
-/* Rare events: a contour for the outcomes with a middling loss but no large one (Theorem 15).
- *
- * Where the record is probably never sampled, the transform has a part that hardly decays: the
- * outcomes whose steps all have a tiny loss.  They contribute next to nothing to the profile.  Outcomes
- * with one loss far beyond epsilon make the line's integrand huge, and their share is known exactly.
- * Two soft thresholds of the loss (soft_threshold.h) make every step small, middling or large; with
- *     A = B + C,   B: small,   C: middling,
- * A^n - B^n is the transform of the positive measure of outcomes without a large step and with a
- * middling one, and decays like C.  The contribution of B^n is bounded by Chernoff,
- * that of the outcomes with a large step is the tail event of tail_event.h.
- */
+/* the path's heights: not rigorous, either */
+void acct_rare_event_find_path(const acct_rare_event_plan *s, const acct_window *window, acct_rare_event_path *path);
+
+/* sets  the bound on what the outcomes with all steps below the inner threshold add to the profile */
+int acct_rare_event_certify_small(acct_contour *contour, acct_rare_event_plan *s, const acct_window *window);
+
+/* sets  all that comes from integrals along the real noise: the tail event above the outer threshold, scale, mean and
+ *       aliases; overwrites scratch */
+int acct_rare_event_certify(acct_contour *contour, acct_rare_event_plan *s, acct_tilted_law *scratch,
+                            const acct_window *window, acct_moments *m);
+
+/* sets  the line on its path, how many points it takes, and what is beyond; overwrites scratch and memory */
+int acct_rare_event_set_line(acct_contour *contour, const acct_rare_event_plan *s, acct_tilted_law *scratch,
+                             double *memory, const acct_window *window, const acct_moments *m,
+                             acct_rare_event_sum *rare, acct_rare_event_errors *errors);
+
 /* builds the rare-event contour of the remove direction near problem->epsilon, which may be negative; of
  * the window only the lower end is used
  * returns ACCT_EPRECISION if no pair of thresholds leaves a usable one */
-
 int acct_rare_event_contour_build(acct_contour *contour, acct_tilted_law *law, acct_tilted_law *scratch,
                                   double *memory, const acct_problem *problem, double log_delta,
                                   double tolerance);

@@ -1,14 +1,254 @@
+#include "rare_event.h"
 
 #include <math.h>
 
+#include "clones.h"
+#include "gauss_legendre.h"
 #include "order.h"
-#include "rare_event.h"
 #include "rounding.h"
 #include "bounds.h"
 #include "vmath.h"
 
-/* nodes times points: a few milliseconds */
-#define RARE_MOST_WORK 6e6
+/* The inner loops of a rare-event contour, over its nodes. */
+/* e^{iyl}, Im l >= 0 */
+ACCT_CLONES
+static void direct_rotations(int n, double y, const double *restrict l_re, const double *restrict l_im,
+                   double *restrict z_re, double *restrict z_im) {
+    for (int j = 0; j < n; j++) {
+        double s, c;
+        acct_vsincos(y * l_re[j], &s, &c);
+        const double e = acct_vexp(-y * l_im[j]);
+        z_re[j] = e * c;
+        z_im[j] = e * s;
+    }
+}
+
+/* sets     sums: real and imaginary parts of the sums over n nodes of w z and of c z, then those at the next point
+ * error    as of each point alone: its sums are added in the same order.  What is loaded once serves both.
+ * requires a multiple of ACCT_WIDE; z moves two steps on, by z1 each */
+ACCT_CLONES
+static void next_two(int n, const double *restrict w_re, const double *restrict w_im,
+                     const double *restrict c_re, const double *restrict c_im, const double *restrict z1_re,
+                     const double *restrict z1_im, double *restrict z_re, double *restrict z_im,
+                     double *restrict sums) {
+    double ar[ACCT_WIDE] = {0}, ai[ACCT_WIDE] = {0}, br[ACCT_WIDE] = {0}, bi[ACCT_WIDE] = {0};
+    double cr[ACCT_WIDE] = {0}, ci[ACCT_WIDE] = {0}, dr[ACCT_WIDE] = {0}, di[ACCT_WIDE] = {0};
+    for (int j = 0; j < n; j += ACCT_WIDE)
+        for (int i = 0; i < ACCT_WIDE; i++) {
+            const int k = j + i;
+            const double r = z_re[k], s = z_im[k], p = z1_re[k], q = z1_im[k];
+            const double r1 = r * p - s * q, s1 = r * q + s * p;
+            const double wr = w_re[k], wi = w_im[k], vr = c_re[k], vi = c_im[k];
+            ar[i] += wr * r - wi * s;
+            ai[i] += wr * s + wi * r;
+            br[i] += vr * r - vi * s;
+            bi[i] += vr * s + vi * r;
+            cr[i] += wr * r1 - wi * s1;
+            ci[i] += wr * s1 + wi * r1;
+            dr[i] += vr * r1 - vi * s1;
+            di[i] += vr * s1 + vi * r1;
+            z_re[k] = r1 * p - s1 * q;
+            z_im[k] = r1 * q + s1 * p;
+        }
+    const double *const lanes[8] = {ar, ai, br, bi, cr, ci, dr, di};
+    for (int i = 0; i < 8; i++) sums[i] = acct_wide_total(lanes[i]);
+}
+
+/* what of the sum of the bounds on C's weights is next to nothing */
+#define NEGLIGIBLE 1e-19
+
+/* sets `low`: of how many nodes, whole panels, the weights of C are negligible */
+static void set_low(acct_rare_event_sum *rare) {
+    double most = 0.0;
+    rare->low = 0; /* only such nodes may be replaced by their moments */
+    rare->left_out = 0.0;
+    for (int k = 0; k < rare->count; k++) most += rare->large[k];
+    for (int j = 0; j < rare->count && rare->left_out + rare->large[j] <= NEGLIGIBLE * most; j++) {
+        rare->left_out += rare->large[j];
+        if ((j + 1) % ACCT_GL_ORDER == 0) rare->low = j + 1;
+    }
+}
+
+void acct_rare_event_sum_step(acct_rare_event_sum *rare, double dy) {
+    const int all = rare->count + ACCT_WIDE;
+    rare->dy = dy;
+    direct_rotations(all, dy, rare->l_re, rare->l_im, rare->z1_re, rare->z1_im);
+    rare->dead = rare->count;
+    rare->dead_size = rare->dead_large = 0.0;
+    set_low(rare);
+    rare->fresh = 1;
+}
+
+/* moments of the weights below `low`: sum w (L - log(1-q))^k / k! */
+static void set_moments(acct_rare_event_sum *rare, int low) {
+    rare->low = low;
+    for (int i = 0; i < 3; i++) rare->m_size[i] = 0.0;
+    for (int i = 0; i < ACCT_RARE_EVENT_MOMENTS; i++) rare->m_re[i] = rare->m_im[i] = 0.0;
+    for (int j = 0; j < low; j++) {
+        const double er = rare->l_re[j] - rare->origin, ei = rare->l_im[j];
+        const double modulus = sqrt(er * er + ei * ei);
+        double pr = rare->w_re[j], pi = rare->w_im[j];
+        for (int i = 0; i < ACCT_RARE_EVENT_MOMENTS; i++) {
+            rare->m_re[i] += pr;
+            rare->m_im[i] += pi;
+            const double over = 1.0 / (i + 1), nr = (pr * er - pi * ei) * over;
+            pi = (pr * ei + pi * er) * over;
+            pr = nr;
+        }
+        rare->m_size[0] += rare->size[j];
+        rare->m_size[1] += rare->size[j] * modulus;
+        rare->m_size[2] += rare->size[j] * modulus * modulus;
+    }
+}
+
+/* so many nodes are whole lines of cache: registers that cross one are loaded twice */
+#define WHOLE_LINES (2 * ACCT_GL_ORDER)
+
+/* the nodes below this are within |ye| <= 1/4 */
+static int low_at(const acct_rare_event_sum *rare, double y) {
+    int j = 0;
+    for (; j < rare->low; j++) {
+        const double er = rare->l_re[j] - rare->origin, ei = rare->l_im[j];
+        if (!(y * y * (er * er + ei * ei) <= 0.0625)) break;
+    }
+    return j / WHOLE_LINES * WHOLE_LINES;
+}
+
+/* whether e^{iyl} is gone at the last nodes before `dead` */
+static int are_gone(const acct_rare_event_sum *rare, double y, int dead) {
+    for (int j = dead - ACCT_GL_ORDER; j < dead; j++)
+        if (!(y * rare->l_im[j] > 48.0)) return 0;
+    return 1;
+}
+
+/* the sums of w and of wl from `low` on, in as many strands as those of w e^{iyl} have */
+static void set_rest(acct_rare_event_sum *rare, int low) {
+    double re[ACCT_WIDE] = {0}, im[ACCT_WIDE] = {0}, l_re[ACCT_WIDE] = {0}, l_im[ACCT_WIDE] = {0};
+    for (int j = low; j < rare->count; j++) {
+        const int i = j % ACCT_WIDE;
+        re[i] += rare->w_re[j];
+        im[i] += rare->w_im[j];
+        l_re[i] += rare->w_re[j] * rare->l_re[j] - rare->w_im[j] * rare->l_im[j];
+        l_im[i] += rare->w_re[j] * rare->l_im[j] + rare->w_im[j] * rare->l_re[j];
+    }
+    rare->rest_re = acct_wide_total(re);
+    rare->rest_im = acct_wide_total(im);
+    rare->rest_l_re = acct_wide_total(l_re);
+    rare->rest_l_im = acct_wide_total(l_im);
+}
+
+/* sets the range of nodes to be summed one by one for y0 <= y <= y1 */
+static void set_ranges(acct_rare_event_sum *rare, double y0, double y1) {
+    const int low = low_at(rare, y1);
+    if (low != rare->low || rare->fresh) {
+        set_moments(rare, low);
+        set_rest(rare, low);
+    }
+    rare->fresh = 0;
+    while (rare->dead > low && are_gone(rare, y0, rare->dead))
+        for (int i = 0; i < ACCT_GL_ORDER; i++) {
+            rare->dead--;
+            rare->dead_size += rare->size[rare->dead];
+            rare->dead_large += rare->large[rare->dead];
+        }
+}
+
+/* Adds to the sums at n points from `first` on the low nodes' sum of w v(yl), and the rest's but for their w e^{iyl}:
+ * v(t) = e^{it} - 1 - it, and with t0 = y origin and e = L - log(1-q), v(t0 + ye) = v(t0) + iye (e^{it0} - 1) +
+ * e^{it0} v(ye) */
+ACCT_CLONES
+static void add_outer_sums(const acct_rare_event_sum *rare, long first, int n, double *restrict re,
+                           double *restrict im) {
+    const double dy = rare->dy, origin = rare->origin, rest_re = rare->rest_re, rest_im = rare->rest_im;
+    const double rest_l_re = rare->rest_l_re, rest_l_im = rare->rest_l_im;
+    for (int k = 0; k < n; k++) {
+        const double y = (double)(first + k) * dy, t0 = y * origin, square = t0 * t0;
+        double half, other;
+        acct_vsincos(0.5 * t0, &half, &other);
+        const double d_re = -2.0 * half * half, d_im = 2.0 * half * other;
+        const double inner = 1.0 / 120.0 - square * (1.0 / 5040.0 - square / 362880.0);
+        const double series = t0 * square * (-1.0 / 6.0 + square * inner), apart = d_im - t0;
+        const double v_im = square < 0.01 ? series : apart;
+        double sr = 0.0, si = 0.0;
+        for (int i = ACCT_RARE_EVENT_MOMENTS - 1; i >= 2; i--) { /* Horner in iy */
+            const double ar = rare->m_re[i] + sr, ai = rare->m_im[i] + si;
+            sr = -y * ai;
+            si = y * ar;
+        }
+        const double tr = -y * si, ti = y * sr; /* once more */
+        const double ur = -y * rare->m_im[1], ui = y * rare->m_re[1];
+        re[k] += rare->m_re[0] * d_re - rare->m_im[0] * v_im + ur * d_re - ui * d_im + tr * (1.0 + d_re) -
+                 ti * d_im - (rest_re - y * rest_l_im);
+        im[k] += rare->m_re[0] * v_im + rare->m_im[0] * d_re + ur * d_im + ui * d_re + tr * d_im +
+                 ti * (1.0 + d_re) - (rest_im + y * rest_l_re);
+    }
+}
+
+void acct_rare_event_sum_block(acct_rare_event_sum *rare, long first, int n, acct_rare_event_sums *out,
+                               double *of_a, double *of_c) {
+    const double y0 = (double)first * rare->dy, y1 = (double)(first + n - 1) * rare->dy;
+    set_ranges(rare, y0, y1);
+    const int low = rare->low, active = acct_to_wide(rare->dead - low); /* some that are gone, or weigh nothing */
+    direct_rotations(active, y0, rare->l_re + low, rare->l_im + low, rare->z_re + low, rare->z_im + low);
+    for (int i = 0; i < n; i += 2) { /* and one point beyond an odd number */
+        double sums[8];
+        next_two(active, rare->w_re + low, rare->w_im + low, rare->c_re + low, rare->c_im + low, rare->z1_re + low,
+                 rare->z1_im + low, rare->z_re + low, rare->z_im + low, sums);
+        double *const slots[4] = {out->ar, out->ai, out->cr, out->ci};
+        for (int j = 0; j < 4; j++) {
+            slots[j][i] = sums[j];
+            slots[j][i + 1] = sums[j + 4];
+        }
+    }
+    add_outer_sums(rare, first, n, out->ar, out->ai);
+    /* moments: the remainder of the series, |ye| <= 1/4, and their own round-off */
+    const double t0 = y1 * fabs(rare->origin), d0 = acct_min(t0, 2.0), v0 = acct_min(t0 * t0, 2.0 + t0);
+    const double first_size = y1 * rare->m_size[1], second = y1 * y1 * rare->m_size[2];
+    const double gone = exp(-48.0);
+    *of_a = second * 1e-14 + gone * rare->dead_size +
+            (96.0 + rare->count) * ACCT_U * (rare->m_size[0] * v0 + first_size * d0 + second);
+    *of_c = rare->left_out + gone * rare->dead_large;
+}
+
+ACCT_CLONES
+double acct_rare_event_sum_large(const acct_rare_event_sum *rare, double y) {
+    const double *restrict large = rare->large, *restrict l_im = rare->l_im;
+    double sum[ACCT_LANES] = {0};
+    for (int j = 0; j < rare->count; j += ACCT_LANES)
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) sum[i] += large[j + i] * acct_vexp(-y * l_im[j + i]);
+    return acct_lanes_total(sum);
+}
+
+/* adds what the nodes from `first` on contribute; of_rest: of e^{iyl} in the sum for A, and of the sums of w and of wl
+ * that are taken off again, where nodes are not summed by their moments */
+ACCT_CLONES
+static void add_roundoff(const acct_rare_event_sum *rare, int first, int end, double y, double of_z, double of_rest,
+                         double *of_a, double *of_c) {
+    const double *restrict l_re = rare->l_re, *restrict l_im = rare->l_im, *restrict moved = rare->moved;
+    const double *restrict w_err = rare->w_err, *restrict c_err = rare->c_err;
+    const double *restrict size = rare->size, *restrict large = rare->large;
+    double a[ACCT_LANES] = {0}, c[ACCT_LANES] = {0};
+    for (int j = first; j < end; j += ACCT_LANES)
+        ACCT_EACH_LANE for (int i = 0; i < ACCT_LANES; i++) {
+            const int k = j + i;
+            const double t = y * sqrt(l_re[k] * l_re[k] + l_im[k] * l_im[k]), square = t * t, linear = 2.0 + t;
+            const double v = square < linear ? square : linear, d = t < 2.0 ? t : 2.0, turned = y * moved[k];
+            a[i] += w_err[k] * v + size[k] * (d * turned + of_rest * linear);
+            c[i] += c_err[k] + large[k] * (of_z + turned);
+        }
+    *of_a += acct_lanes_total(a);
+    *of_c += acct_lanes_total(c);
+}
+
+void acct_rare_event_sum_roundoff(const acct_rare_event_sum *rare, double y, double *of_a, double *of_c) {
+    double a = 0.0, c = 0.0;
+    const int low = low_at(rare, y);
+    const double of_z = (32.0 + 16.0 * ACCT_RARE_EVENT_BLOCK + rare->count / ACCT_LANES) * ACCT_U;
+    add_roundoff(rare, 0, low, y, of_z, 0.0, &a, &c);
+    add_roundoff(rare, low, rare->count, y, of_z, of_z, &a, &c);
+    *of_a = a * ACCT_SLACK;
+    *of_c = c * ACCT_SLACK;
+}
 
 /* bounds on the errors of a block's sums: that of A grows with y */
 typedef struct {
@@ -62,23 +302,6 @@ static void rare_terms(const acct_contour *k, const acct_rare_event_sums *sums, 
     }
 }
 
-/* the last y: |F| <= n |C| A(c)^{n-1} */
-static double last_y(const acct_rare_event_sum *rare, double steps, double spread, double share) {
-    double y = 1.0 / spread, short_of = 0.5 * y;
-    for (int i = 0; i < 60 && steps * acct_rare_event_sum_large(rare, y) / (ACCT_PI * y) > share; i++) {
-        short_of = y;
-        y *= 2.0;
-    }
-    for (int i = 0; i < 60 && y > 1.03 * short_of; i++) {
-        const double mid = sqrt(y * short_of); /* 0 or inf where y^2 leaves the doubles */
-        if (steps * acct_rare_event_sum_large(rare, mid) / (ACCT_PI * mid) > share)
-            short_of = mid;
-        else
-            y = mid;
-    }
-    return y;
-}
-
 static void fill_terms(acct_contour *k, acct_rare_event_sum *rare, const acct_moments *m,
                        const acct_rare_event_errors *e) {
     const double whole = acct_rare_event_sum_large(rare, 0.0);
@@ -115,193 +338,6 @@ static void fill_terms(acct_contour *k, acct_rare_event_sum *rare, const acct_mo
     acct_line_terms_set(&k->terms, k->count, k->dy);
 }
 
-void acct_rare_event_set_thresholds(acct_rare_event_plan *s) {
-    const acct_tilted_law *g = s->law;
-    acct_threshold_values(g->count, g->loss, s->thresholds.outer, s->thresholds.above_out,
-                          s->thresholds.share_out);
-    acct_threshold_values(g->count, g->loss, s->thresholds.inner, s->thresholds.above_in,
-                          s->thresholds.share_in);
-    acct_thresholds_between(g->count, g->loss, &s->thresholds, s->thresholds.middle);
-}
-
-/* log of an upper bound on the transform of the outcomes with a middling loss but no large one at order 1 + b, if
- * the plan's law was set for both thresholds */
-static double rare_log_mgf_upper(acct_rare_event_plan *s, double b) {
-    acct_moments m;
-    acct_thresholded_moments(s->law, s->thresholds.above_out, s->thresholds.share_out, s->thresholds.outer,
-                             1.0 + b, 1, &m);
-    return acct_rare_event_of_either(s->steps, m.log_mgf + m.log_mgf_err,
-                     acct_between_log_mgf_upper(s->law, &s->thresholds, 1.0 + b));
-}
-
-/* sets the bound on what the outcomes with all steps below the inner threshold add to the profile (Chernoff,
- * rounded up) */
-static int certify_small_losses(acct_contour *k, acct_rare_event_plan *s, const acct_window *window) {
-    const double n = s->steps, b = acct_exact_distance(s->b_small);
-    acct_window limited = *window;
-    acct_moments m;
-    limited.threshold = s->thresholds.inner;
-    const double log_size = acct_min((s->log_wanted + b * s->epsilon) / n, 0.0); /* of B */
-    const int status = acct_tilted_law_set(s->law, s->step, &limited, 1.0 + b, 0.0, log_size - log(n) - 8.0);
-    if (status) return status;
-    acct_rare_event_set_thresholds(s);
-    acct_thresholded_moments(s->law, s->thresholds.above_in, s->thresholds.share_in, s->thresholds.inner,
-                             1.0 + b, 1, &m);
-    const double near = m.log_mgf_err < INFINITY ? m.log_mgf + m.log_mgf_err : INFINITY;
-    const double log_b = acct_min(
-        near, acct_thresholded_log_mgf_upper(s->law, s->thresholds.share_in, s->thresholds.inner, 1.0 + b));
-    k->small_losses_log = acct_log_chernoff(b) + n * log_b + 1e-9 + 1e-12 * n * fabs(log_b);
-    k->small_losses_slope = b;
-    if (!(k->small_losses_log < INFINITY)) k->small_losses_log = k->small_losses_slope = 0.0;
-    return ACCT_OK;
-}
-
-/* sets all that comes from integrals along the real noise: the tail event above the outer threshold, the
- * scale, the mean and the aliases */
-static int certify(acct_contour *k, acct_rare_event_plan *s, acct_tilted_law *scratch,
-                   const acct_window *window, acct_moments *m) {
-    const double n = s->steps;
-    int status = acct_tilted_law_set(scratch, s->step, window, -s->reverse_order, 0.0, -log(n) - 8.0);
-    if (status) return status;
-    acct_window limited = *window;
-    limited.threshold = s->thresholds.outer;
-    limited.inner_threshold = s->thresholds.inner;
-    limited.reverse_order = s->reverse_order;
-    limited.reverse_log = s->reverse_log - log(n);
-    limited.log_plain = -38.0 - log(n); /* relative to transforms next to 1 */
-    s->b = acct_exact_distance(s->b);
-    s->b_right = acct_exact_distance(s->b_right);
-    if (s->b_left > 0.0) s->b_left = acct_exact_distance(s->b_left);
-    /* the aliases' bounds need a few digits of C, however small it is, unless they are negligible */
-    limited.middle_order[0] = 1.0 + s->b_right;
-    limited.middle_order[1] = 1.0 + s->b_left;
-    limited.log_middle[0] = acct_max(s->log_right - 5.0, s->log_wanted + s->b_right * s->epsilon - log(n) - 3.0);
-    limited.log_middle[1] = acct_max(s->log_left - 5.0, s->log_wanted + s->b_left * s->epsilon - log(n) - 3.0);
-    status = acct_tilted_law_set(s->law, s->step, &limited, 1.0 + s->b, 0.0,
-                                 acct_min(s->log_wanted, -30.0) - log(n) - 3.0);
-    if (status) return status;
-    acct_rare_event_set_thresholds(s);
-    acct_tail_event_set_thresholded(&k->tail, s->law, scratch, &s->thresholds, n, s->reverse_order);
-    const double right = rare_log_mgf_upper(s, s->b_right),
-                 left = rare_log_mgf_upper(s, s->b_left);
-    acct_thresholded_moments(s->law, s->thresholds.above_out, s->thresholds.share_out, s->thresholds.outer,
-                             1.0 + s->b, 1, m);
-    k->direction = ACCT_REMOVE;
-    k->answers_add = 0;
-    k->least = 0.0;
-    k->steps = n;
-    k->b = s->b;
-    k->log_scale = n * m->log_mgf;
-    k->log_scale_err = n * m->log_mgf_err + 4.0 * ACCT_U * fabs(k->log_scale);
-    k->drift = n * m->mean;
-    const double unit = k->log_scale - k->log_scale_err - 1e-9;
-    k->right = (acct_alias){.log_size = acct_log_chernoff(s->b_right) + right - unit,
-                             .slope = s->b_right - s->b};
-    k->left = (acct_alias){.log_size = acct_log_chernoff(s->b_left) + left - unit,
-                             .slope = s->b_left - s->b};
-    const double digits = k->log_scale - s->b * s->epsilon - s->log_wanted;
-    const double to_right = k->right.log_size / k->right.slope - s->epsilon + digits / k->right.slope;
-    const double to_left = -k->left.log_size / k->left.slope + s->epsilon - digits / k->left.slope;
-    if (!(to_right < INFINITY && to_left < INFINITY)) return ACCT_EPRECISION;
-    const double period = acct_max(acct_max(to_right, to_left), s->unit);
-    k->dy = acct_short_step(2.0 * ACCT_PI / period * (1.0 - 1e-12));
-    return ACCT_OK;
-}
-
-#define STRIP_TESTS 24
-
-/* the height of the path over sigma^2 where the shift is random, as of find_angle from e on; the ellipses must show
- * everywhere up to hi that arg e^L >= 0 */
-static double find_mixture_angle(const acct_step *step, double e, double hi) {
-    const acct_mixture *m = step->mixture;
-    const double x = acct_mixture_inverse(m, e + step->log_1mq);
-    double theta = 0.17 / m->largest;
-    for (; theta < 1.3; theta *= 1.15) {
-        acct_mixture_region region;
-        if (!acct_mixture_region_set(m, x, x, x, 2.42 * theta, &region) || !(region.arg < 0.45 * e)) break;
-        int i = 0;
-        for (; i <= STRIP_TESTS; i++) {
-            const double at = x + (hi - x) * i / STRIP_TESTS;
-            if (!acct_mixture_region_set(m, at, at, at, 2.42 * theta, &region) || !region.turns) break;
-        }
-        if (i <= STRIP_TESTS) break;
-    }
-    return theta;
-}
-
-/* the height of the path over sigma^2, looked for from one that is known to do: twice it is the top of the ellipses,
- * where the argument of L - log(1-q) should stay below .45 times itself from .7 of the scale on */
-static double find_angle(double scale, double from) {
-    const double e = 0.7 * scale, p = -expm1(-e);
-    double theta = from;
-    while (theta < 1.3 && acct_loss_arg_upper(2.2 * theta, p) < 0.45 * e) theta *= 1.1;
-    return theta;
-}
-
-/* where the path first rises, in units of the inner threshold: times the angle, for that is how e^{iyL} turns there;
- * and where the shift is random */
-#define FIRST_RISE 0.0075
-#define FIRST_RISE_OF_MIXTURE 0.005
-#define LEAST_ANGLE 0.17
-/* the factor from one scale that is looked at to the next, and the least one from one height to the next */
-#define NEXT_SCALE 1.3
-#define HIGHER 1.5
-/* how far from the window's end the last rise is at least, in deviations */
-#define LEFT_OVER 0.5
-
-/* The path's heights: below the first rise e^{iyL} hardly turns, and nothing counts as middling.  Larger losses may
- * turn further; not where the shift is random, for where one shift takes over from another no panel at a greater height
- * has a bound. */
-static void find_path(const acct_rare_event_plan *s, const acct_window *window, acct_rare_event_path *path) {
-    const acct_step *step = s->step;
-    const double sigma = step->sigma, inner = s->thresholds.inner.scale, origin = step->log_1mq;
-    double angle = step->mixture ? find_mixture_angle(step, 0.7 * inner, window->hi) : find_angle(inner, LEAST_ANGLE);
-    const double share = step->mixture ? FIRST_RISE_OF_MIXTURE : FIRST_RISE / angle;
-    path->rises = 1;
-    path->height[0] = acct_min(angle * sigma * sigma, sigma);
-    path->at[0] = acct_max(acct_loss_inverse(step, share * inner + origin), window->lo + 0.25 * sigma);
-    if (step->mixture) return;
-    for (double scale = NEXT_SCALE * inner; path->rises < ACCT_RARE_EVENT_RISES; scale *= NEXT_SCALE) {
-        const double at = acct_loss_inverse(step, scale + origin), last = path->height[path->rises - 1];
-        if (!(at < window->hi - LEFT_OVER * sigma && last < sigma)) break;
-        angle = find_angle(scale, angle);
-        const double height = acct_min(angle * sigma * sigma, sigma);
-        if (!(height > HIGHER * last && at > path->at[path->rises - 1])) continue;
-        path->at[path->rises] = at;
-        path->height[path->rises++] = height;
-    }
-}
-
-/* the line on its path, and how many points it takes */
-static int set_line(acct_contour *k, const acct_rare_event_plan *s, acct_tilted_law *scratch, double *memory,
-                    const acct_window *window, const acct_moments *m, acct_rare_event_sum *rare,
-                    acct_rare_event_errors *e) {
-    const double inner = s->thresholds.inner.scale, n = s->steps;
-    const double share = exp(s->log_wanted - k->log_scale + s->b * s->epsilon);
-    acct_window raised = *window;
-    raised.threshold = s->thresholds.outer;
-    raised.inner_threshold = s->thresholds.inner;
-    acct_rare_event_path path;
-    find_path(s, window, &path);
-    const double y_most = 300.0 / inner;
-    const int status = acct_rare_event_path_set(rare, memory, scratch, s->step, &raised, &path, m,
-                                                &s->thresholds, y_most,
-                                                acct_min(-32.0, log1p(s->b) + log(share) - 3.0) - log(n), e);
-    if (status) return status;
-    const double y = last_y(rare, n, s->unit, share), points = floor(y / k->dy) + 2.0;
-    if (!(points <= ACCT_MAX_POINTS && points * rare->count <= RARE_MOST_WORK)) return ACCT_EPRECISION;
-    k->count = (int)points;
-    const double y_last = (k->count - 1) * k->dy;
-    if (!(y_last <= y_most)) return ACCT_EPRECISION;
-    if (!(y_last * fabs(rare->origin) < ACCT_MOST_ANGLE)) return ACCT_EPRECISION;
-    for (int j = 0; j < rare->count; j++)
-        if (!(y_last * fabs(rare->l_re[j]) < ACCT_MOST_ANGLE)) return ACCT_EPRECISION; /* acct_vsincos */
-    const double scale = 1.0 + m->log_mgf_err * 2.0; /* weights are over e^K as computed */
-    k->truncated = n * (acct_rare_event_sum_large(rare, y_last) * scale * (1.0 + 1e-9) + e->tail_c) *
-                   (1.0 + k->dy / y_last) / (ACCT_PI * y_last) * ACCT_SLACK;
-    return ACCT_OK;
-}
-
 int acct_rare_event_contour_build(acct_contour *k, acct_tilted_law *law, acct_tilted_law *scratch,
                                   double *memory, const acct_problem *problem, double log_delta,
                                   double tolerance) {
@@ -327,9 +363,9 @@ int acct_rare_event_contour_build(acct_contour *k, acct_tilted_law *law, acct_ti
     acct_rare_event_errors e;
     acct_moments m;
     int status = acct_rare_event_search(&s, problem->window.lo, &window);
-    if (!status) status = certify_small_losses(k, &s, &window);
-    if (!status) status = certify(k, &s, scratch, &window, &m);
-    if (!status) status = set_line(k, &s, scratch, memory, &window, &m, &rare, &e);
+    if (!status) status = acct_rare_event_certify_small(k, &s, &window);
+    if (!status) status = acct_rare_event_certify(k, &s, scratch, &window, &m);
+    if (!status) status = acct_rare_event_set_line(k, &s, scratch, memory, &window, &m, &rare, &e);
     if (status) return status;
     fill_terms(k, &rare, &m, &e);
     return k->numerical < INFINITY ? ACCT_OK : ACCT_EPRECISION;

@@ -6,7 +6,6 @@
 #include "loss.h"
 #include "rare_event.h"
 #include "rounding.h"
-#include "soft_threshold.h"
 #include "vmath.h"
 
 /* The first half: the tilted weight without chances, its modulus in `size`; beyond: where the angle leaves the range
@@ -77,12 +76,12 @@ typedef struct {
     acct_threshold outer, inner;
 } setting;
 
-/* the second half of acct_rare_event_nodes_weigh: `least` is what a weight is wrong by beyond all else */
+/* the second half of weigh_nodes: `least` is what a weight is wrong by beyond all else */
 ACCT_CLONES
 static void set_path_weights(int count, const setting *s, double *restrict l_re, const double *restrict l_im,
                         double *restrict w_re, double *restrict w_im, double *restrict c_re,
                         double *restrict c_im, double *restrict size, double *restrict large,
-                        double *restrict rest, double *restrict w_err, double *restrict c_err,
+                        double *restrict w_err, double *restrict c_err,
                         double *restrict moved, const double *restrict least) {
     const double order = s->order, mean = s->mean;
     const acct_threshold outer = s->outer, inner = s->inner;
@@ -114,7 +113,6 @@ static void set_path_weights(int count, const setting *s, double *restrict l_re,
         c_re[j] = wr * mr - wi * mi;
         c_im[j] = wr * mi + wi * mr;
         size[j] = weight * out.most_below;
-        rest[j] = weight * in.most_below;
         moved[j] = off;
         w_err[j] = weight * out.most_below * (plain + out.of_below + out.turn_below * turned) +
                    least[j] * out.most_below + weight * ACCT_UNDERFLOW;
@@ -124,43 +122,30 @@ static void set_path_weights(int count, const setting *s, double *restrict l_re,
     }
 }
 
-void acct_rare_event_nodes_weigh(const acct_rare_event_nodes *n, int count, const acct_moments *m,
-                                 const acct_thresholds *thresholds) {
+/* Weighs the nodes from `first` on, x + i eta: tilted weights over A(c), c = m->order, times the chances.  Before, l is
+ * L there; w is log |N| but for its constant, (eta^2 - x^2) / (2 sigma^2), and arg of N and of the path's direction;
+ * c_re is L(x) and c_err x^2 / (2 sigma^2); size is the quadrature weight over sigma sqrt(2 pi); moved bounds the error
+ * of L(x) and half of that of L.
+ * requires the doublings ACCT_OUTER_DOUBLINGS and ACCT_INNER_DOUBLINGS
+ * error    beyond the ranges of vmath.h a weight is its own error, or a NaN or infinite */
+static void weigh_nodes(const acct_rare_event_sum *n, int first, int count, const acct_moments *m,
+                        const acct_thresholds *thresholds) {
     const setting s = {m->order, m->mean, thresholds->outer, thresholds->inner};
-    double *least = n->spare[0], *beyond = n->spare[1];
-    set_tilted(count, m->order, m->log_mgf, n->l_re, n->l_im, n->size, n->w_re, n->w_im, least, beyond);
-    set_far_angles(count, n->size, beyond, n->w_re, n->w_im);
-    set_path_weights(count, &s, n->l_re, n->l_im, n->w_re, n->w_im, n->c_re, n->c_im, n->size, n->large,
-                     n->rest, n->w_err, n->c_err, n->moved, least);
+    double *least = n->z_re + first, *beyond = n->z_im + first, *size = n->size + first;
+    double *l_re = n->l_re + first, *l_im = n->l_im + first, *w_re = n->w_re + first, *w_im = n->w_im + first;
+    set_tilted(count, m->order, m->log_mgf, l_re, l_im, size, w_re, w_im, least, beyond);
+    set_far_angles(count, size, beyond, w_re, w_im);
+    set_path_weights(count, &s, l_re, l_im, w_re, w_im, n->c_re + first, n->c_im + first, size, n->large + first,
+                     n->w_err + first, n->c_err + first, n->moved + first, least);
 }
 
 static void place(acct_rare_event_sum *rare, double *memory) {
     double **slots[ACCT_RARE_EVENT_ARRAYS] = {
         &rare->l_re,    &rare->l_im,  &rare->w_re,  &rare->w_im,  &rare->c_re,  &rare->c_im,  &rare->size,
-        &rare->large,   &rare->rest,  &rare->w_err, &rare->c_err, &rare->moved, &rare->z1_re, &rare->z1_im,
-        &rare->z_re,    &rare->z_im};
+        &rare->large,   &rare->w_err, &rare->c_err, &rare->moved, &rare->z1_re, &rare->z1_im, &rare->z_re,
+        &rare->z_im};
     for (int i = 0; i < ACCT_RARE_EVENT_ARRAYS; i++) *slots[i] = memory + (size_t)i * ACCT_MAX_NODES;
     rare->count = rare->low = 0;
-}
-
-/* the arrays from the next node on */
-static acct_rare_event_nodes next_nodes(const acct_rare_event_sum *rare) {
-    const int j = rare->count;
-    return (acct_rare_event_nodes){
-        .l_re = rare->l_re + j,
-        .l_im = rare->l_im + j,
-        .w_re = rare->w_re + j,
-        .w_im = rare->w_im + j,
-        .c_re = rare->c_re + j,
-        .c_im = rare->c_im + j,
-        .size = rare->size + j,
-        .large = rare->large + j,
-        .rest = rare->rest + j,
-        .w_err = rare->w_err + j,
-        .c_err = rare->c_err + j,
-        .moved = rare->moved + j,
-        .spare = {rare->z_re + j, rare->z_im + j},
-    };
 }
 
 /* what the complex logarithm of random shifts may add to the error of L */
@@ -176,17 +161,18 @@ static int add_grid(acct_rare_event_sum *rare, const acct_tilted_law *law, doubl
     if (rare->count + law->count + ACCT_GL_ORDER > ACCT_MAX_NODES) return ACCT_EPRECISION;
     const acct_step *step = &law->step;
     const double var = step->sigma * step->sigma, lift = 0.5 * eta * eta / var;
-    const acct_rare_event_nodes nodes = next_nodes(rare);
-    acct_losses_complex(step, law->count, law->node, eta, nodes.l_re, nodes.l_im);
+    const int first = rare->count;
+    acct_losses_complex(step, law->count, law->node, eta, rare->l_re + first, rare->l_im + first);
     for (int j = 0; j < law->count; j++) {
-        nodes.size[j] = law->quad[j];
-        nodes.w_re[j] = lift - law->x2[j];
-        nodes.w_im[j] = -law->node[j] * eta / var;
-        nodes.c_err[j] = law->x2[j];
-        nodes.c_re[j] = law->loss[j];
-        nodes.moved[j] = law->loss_err[j] + complex_error(step, law->node[j], eta);
+        const int k = first + j;
+        rare->size[k] = law->quad[j];
+        rare->w_re[k] = lift - law->x2[j];
+        rare->w_im[k] = -law->node[j] * eta / var;
+        rare->c_err[k] = law->x2[j];
+        rare->c_re[k] = law->loss[j];
+        rare->moved[k] = law->loss_err[j] + complex_error(step, law->node[j], eta);
     }
-    acct_rare_event_nodes_weigh(&nodes, law->count, m, thresholds);
+    weigh_nodes(rare, first, law->count, m, thresholds);
     rare->count += law->count;
     e->a += acct_tilted_law_error(law, m, y);
     for (int i = 0; i < law->panels; i++) {
@@ -251,21 +237,20 @@ typedef struct {
 static void add_rising_nodes(acct_rare_event_sum *rare, const acct_step *step, const rise *r,
                              const acct_moments *m, const acct_thresholds *thresholds) {
     const double x = r->x, half = 0.5 * (r->to - r->from), var = step->sigma * step->sigma, x2 = 0.5 * x * x / var;
-    const acct_rare_event_nodes nodes = next_nodes(rare);
     double p;
     const double loss = acct_loss(step, x, &p), u = (x - 0.5) / var;
     const double error = acct_loss_error(loss, p, u) + ACCT_U * (8.0 * p * (fabs(x) + r->to + 1.0) / var);
-    for (int i = 0; i < ACCT_GL_ORDER; i++) {
+    for (int i = 0, k = rare->count; i < ACCT_GL_ORDER; i++, k++) {
         const double eta = r->from + half * (1.0 + ACCT_GL_NODE[i]);
-        acct_loss_complex(step, x, eta, &nodes.l_re[i], &nodes.l_im[i]);
-        nodes.size[i] = half / (step->sigma * ACCT_SQRT_2PI) * ACCT_GL_WEIGHT[i];
-        nodes.w_re[i] = 0.5 * eta * eta / var - x2;
-        nodes.w_im[i] = 0.5 * ACCT_PI - x * eta / var; /* dx is i deta */
-        nodes.c_err[i] = x2;
-        nodes.c_re[i] = loss;
-        nodes.moved[i] = error + complex_error(step, x, eta);
+        acct_loss_complex(step, x, eta, &rare->l_re[k], &rare->l_im[k]);
+        rare->size[k] = half / (step->sigma * ACCT_SQRT_2PI) * ACCT_GL_WEIGHT[i];
+        rare->w_re[k] = 0.5 * eta * eta / var - x2;
+        rare->w_im[k] = 0.5 * ACCT_PI - x * eta / var; /* dx is i deta */
+        rare->c_err[k] = x2;
+        rare->c_re[k] = loss;
+        rare->moved[k] = error + complex_error(step, x, eta);
     }
-    acct_rare_event_nodes_weigh(&nodes, ACCT_GL_ORDER, m, thresholds);
+    weigh_nodes(rare, rare->count, ACCT_GL_ORDER, m, thresholds);
     rare->count += ACCT_GL_ORDER;
 }
 
@@ -352,5 +337,54 @@ int acct_rare_event_path_set(acct_rare_event_sum *rare, double *memory, acct_til
     e->tail_c = (e->tail_c + exp(front + log_c)) * ACCT_SLACK;
     for (int j = rare->count; j < rare->count + ACCT_WIDE; j++) /* add_grid leaves some */
         rare->l_re[j] = rare->l_im[j] = rare->w_re[j] = rare->w_im[j] = rare->c_re[j] = rare->c_im[j] = 0.0;
+    return ACCT_OK;
+}
+
+/* the last y: |F| <= n |C| A(c)^{n-1} */
+static double last_y(const acct_rare_event_sum *rare, double steps, double spread, double share) {
+    double y = 1.0 / spread, short_of = 0.5 * y;
+    for (int i = 0; i < 60 && steps * acct_rare_event_sum_large(rare, y) / (ACCT_PI * y) > share; i++) {
+        short_of = y;
+        y *= 2.0;
+    }
+    for (int i = 0; i < 60 && y > 1.03 * short_of; i++) {
+        const double mid = sqrt(y * short_of); /* 0 or inf where y^2 leaves the doubles */
+        if (steps * acct_rare_event_sum_large(rare, mid) / (ACCT_PI * mid) > share)
+            short_of = mid;
+        else
+            y = mid;
+    }
+    return y;
+}
+
+/* nodes times points: a few milliseconds */
+#define RARE_MOST_WORK 6e6
+
+int acct_rare_event_set_line(acct_contour *k, const acct_rare_event_plan *s, acct_tilted_law *scratch,
+                             double *memory, const acct_window *window, const acct_moments *m,
+                             acct_rare_event_sum *rare, acct_rare_event_errors *e) {
+    const double inner = s->thresholds.inner.scale, n = s->steps;
+    const double share = exp(s->log_wanted - k->log_scale + s->b * s->epsilon);
+    acct_window raised = *window;
+    raised.threshold = s->thresholds.outer;
+    raised.inner_threshold = s->thresholds.inner;
+    acct_rare_event_path path;
+    acct_rare_event_find_path(s, window, &path);
+    const double y_most = 300.0 / inner;
+    const int status = acct_rare_event_path_set(rare, memory, scratch, s->step, &raised, &path, m,
+                                                &s->thresholds, y_most,
+                                                acct_min(-32.0, log1p(s->b) + log(share) - 3.0) - log(n), e);
+    if (status) return status;
+    const double y = last_y(rare, n, s->unit, share), points = floor(y / k->dy) + 2.0;
+    if (!(points <= ACCT_MAX_POINTS && points * rare->count <= RARE_MOST_WORK)) return ACCT_EPRECISION;
+    k->count = (int)points;
+    const double y_last = (k->count - 1) * k->dy;
+    if (!(y_last <= y_most)) return ACCT_EPRECISION;
+    if (!(y_last * fabs(rare->origin) < ACCT_MOST_ANGLE)) return ACCT_EPRECISION;
+    for (int j = 0; j < rare->count; j++)
+        if (!(y_last * fabs(rare->l_re[j]) < ACCT_MOST_ANGLE)) return ACCT_EPRECISION; /* acct_vsincos */
+    const double scale = 1.0 + m->log_mgf_err * 2.0; /* weights are over e^K as computed */
+    k->truncated = n * (acct_rare_event_sum_large(rare, y_last) * scale * (1.0 + 1e-9) + e->tail_c) *
+                   (1.0 + k->dy / y_last) / (ACCT_PI * y_last) * ACCT_SLACK;
     return ACCT_OK;
 }

@@ -9,7 +9,6 @@
 #ifndef ACCT_TAIL_EVENT_H
 #define ACCT_TAIL_EVENT_H
 
-#include "soft_threshold.h"
 #include "bounds.h"
 #include "domain.h"
 #include "tilted_law.h"

@@ -1,8 +1,8 @@
 #include <math.h>
 
+#include "order.h"
+#include "rare_event.h"
 #include "rounding.h"
-#include "soft_threshold.h"
-#include "tilted_law.h"
 #include "vmath.h"
 
 int acct_threshold_bounds(double low, double high, double modulus, double arg, acct_threshold threshold,
@@ -64,6 +64,14 @@ void acct_thresholds_between(int count, const double *restrict loss, const acct_
         const double far = acct_vexp(-ro * ro) * share_out[j] - acct_vexp(-ri * ri) * share_in[j];
         middle[j] = above_out[j] < 0.5 ? near : far;
     }
+}
+
+void acct_thresholds_set(const acct_tilted_law *g, acct_thresholds *t) {
+    acct_threshold_values(g->count, g->loss, t->outer, t->above_out,
+                          t->share_out);
+    acct_threshold_values(g->count, g->loss, t->inner, t->above_in,
+                          t->share_in);
+    acct_thresholds_between(g->count, g->loss, t, t->middle);
 }
 
 void acct_above_errors(const acct_tilted_law *law, double m, double *of_one, double *of_exp_u,
@@ -298,4 +306,85 @@ double acct_between_log_mgf_upper(const acct_tilted_law *law, const acct_thresho
         analytic +=
             exp(acct_tilted_law_panel_error(law, i, order, 0.0) - law->panel[i].damp + law->panel[i].middle);
     return log((total + analytic + ACCT_TINY) * ACCT_SLACK);
+}
+
+/* log of an upper bound on the transform of the outcomes with a middling loss but no large one at order 1 + b, if
+ * the plan's law was set for both thresholds */
+static double rare_log_mgf_upper(acct_rare_event_plan *s, double b) {
+    acct_moments m;
+    acct_thresholded_moments(s->law, s->thresholds.above_out, s->thresholds.share_out, s->thresholds.outer,
+                             1.0 + b, 1, &m);
+    return acct_rare_event_of_either(s->steps, m.log_mgf + m.log_mgf_err,
+                     acct_between_log_mgf_upper(s->law, &s->thresholds, 1.0 + b));
+}
+
+/* Chernoff, rounded up */
+int acct_rare_event_certify_small(acct_contour *k, acct_rare_event_plan *s, const acct_window *window) {
+    const double n = s->steps, b = acct_exact_distance(s->b_small);
+    acct_window limited = *window;
+    acct_moments m;
+    limited.threshold = s->thresholds.inner;
+    const double log_size = acct_min((s->log_wanted + b * s->epsilon) / n, 0.0); /* of B */
+    const int status = acct_tilted_law_set(s->law, s->step, &limited, 1.0 + b, 0.0, log_size - log(n) - 8.0);
+    if (status) return status;
+    acct_thresholds_set(s->law, &s->thresholds);
+    acct_thresholded_moments(s->law, s->thresholds.above_in, s->thresholds.share_in, s->thresholds.inner,
+                             1.0 + b, 1, &m);
+    const double near = m.log_mgf_err < INFINITY ? m.log_mgf + m.log_mgf_err : INFINITY;
+    const double log_b = acct_min(
+        near, acct_thresholded_log_mgf_upper(s->law, s->thresholds.share_in, s->thresholds.inner, 1.0 + b));
+    k->small_losses_log = acct_log_chernoff(b) + n * log_b + 1e-9 + 1e-12 * n * fabs(log_b);
+    k->small_losses_slope = b;
+    if (!(k->small_losses_log < INFINITY)) k->small_losses_log = k->small_losses_slope = 0.0;
+    return ACCT_OK;
+}
+
+int acct_rare_event_certify(acct_contour *k, acct_rare_event_plan *s, acct_tilted_law *scratch,
+                            const acct_window *window, acct_moments *m) {
+    const double n = s->steps;
+    int status = acct_tilted_law_set(scratch, s->step, window, -s->reverse_order, 0.0, -log(n) - 8.0);
+    if (status) return status;
+    acct_window limited = *window;
+    limited.threshold = s->thresholds.outer;
+    limited.inner_threshold = s->thresholds.inner;
+    limited.reverse_order = s->reverse_order;
+    limited.reverse_log = s->reverse_log - log(n);
+    limited.log_plain = -38.0 - log(n); /* relative to transforms next to 1 */
+    s->b = acct_exact_distance(s->b);
+    s->b_right = acct_exact_distance(s->b_right);
+    if (s->b_left > 0.0) s->b_left = acct_exact_distance(s->b_left);
+    /* the aliases' bounds need a few digits of C, however small it is, unless they are negligible */
+    limited.middle_order[0] = 1.0 + s->b_right;
+    limited.middle_order[1] = 1.0 + s->b_left;
+    limited.log_middle[0] = acct_max(s->log_right - 5.0, s->log_wanted + s->b_right * s->epsilon - log(n) - 3.0);
+    limited.log_middle[1] = acct_max(s->log_left - 5.0, s->log_wanted + s->b_left * s->epsilon - log(n) - 3.0);
+    status = acct_tilted_law_set(s->law, s->step, &limited, 1.0 + s->b, 0.0,
+                                 acct_min(s->log_wanted, -30.0) - log(n) - 3.0);
+    if (status) return status;
+    acct_thresholds_set(s->law, &s->thresholds);
+    acct_tail_event_set_thresholded(&k->tail, s->law, scratch, &s->thresholds, n, s->reverse_order);
+    const double right = rare_log_mgf_upper(s, s->b_right),
+                 left = rare_log_mgf_upper(s, s->b_left);
+    acct_thresholded_moments(s->law, s->thresholds.above_out, s->thresholds.share_out, s->thresholds.outer,
+                             1.0 + s->b, 1, m);
+    k->direction = ACCT_REMOVE;
+    k->answers_add = 0;
+    k->least = 0.0;
+    k->steps = n;
+    k->b = s->b;
+    k->log_scale = n * m->log_mgf;
+    k->log_scale_err = n * m->log_mgf_err + 4.0 * ACCT_U * fabs(k->log_scale);
+    k->drift = n * m->mean;
+    const double unit = k->log_scale - k->log_scale_err - 1e-9;
+    k->right = (acct_alias){.log_size = acct_log_chernoff(s->b_right) + right - unit,
+                             .slope = s->b_right - s->b};
+    k->left = (acct_alias){.log_size = acct_log_chernoff(s->b_left) + left - unit,
+                             .slope = s->b_left - s->b};
+    const double digits = k->log_scale - s->b * s->epsilon - s->log_wanted;
+    const double to_right = k->right.log_size / k->right.slope - s->epsilon + digits / k->right.slope;
+    const double to_left = -k->left.log_size / k->left.slope + s->epsilon - digits / k->left.slope;
+    if (!(to_right < INFINITY && to_left < INFINITY)) return ACCT_EPRECISION;
+    const double period = acct_max(acct_max(to_right, to_left), s->unit);
+    k->dy = acct_short_step(2.0 * ACCT_PI / period * (1.0 - 1e-12));
+    return ACCT_OK;
 }

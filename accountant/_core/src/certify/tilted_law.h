@@ -16,7 +16,6 @@
 #include "gauss_legendre.h"
 #include "quadrature_panel.h"
 #include "rounding.h"
-#include "soft_threshold.h"
 
 /* arrays of this length lie side by side: not a multiple of a page, or all of them would meet in the
  * same sets of the cache */
@@ -132,6 +131,9 @@ double acct_tilted_law_log_mgf(acct_tilted_law *law, double order, double *error
 
 /* The tilted law restricted by soft thresholds: integrals of N e^{cL} times the chance of being below the
  * outer threshold, between the thresholds, or above the outer one (Theorem 15). */
+/* sets  both thresholds' chances at the nodes of a law */
+void acct_thresholds_set(const acct_tilted_law *law, acct_thresholds *thresholds);
+
 /* bounds on the quadrature errors of N, of N e^u and of N e^{-mL}, each times 1 - chi */
 void acct_above_errors(const acct_tilted_law *law, double m, double *of_one, double *of_exp_u,
                        double *of_reverse);

@@ -250,9 +250,73 @@ int acct_rare_event_search(acct_rare_event_plan *s, double lo, acct_window *wind
     if (status) return status;
     if (!find_outer(s)) return ACCT_EPRECISION;
     if (!find_inner(s)) return ACCT_EPRECISION;
-    acct_rare_event_set_thresholds(s);
+    acct_thresholds_set(s->law, &s->thresholds);
     const double period = find_line(s);
     window->hi = acct_min(window->hi, find_end(s));
     set_sizes(s, window->hi);
     return period < INFINITY ? ACCT_OK : ACCT_EPRECISION;
+}
+
+#define STRIP_TESTS 24
+
+/* the height of the path over sigma^2 where the shift is random, as of find_angle from e on; the ellipses must show
+ * everywhere up to hi that arg e^L >= 0 */
+static double find_mixture_angle(const acct_step *step, double e, double hi) {
+    const acct_mixture *m = step->mixture;
+    const double x = acct_mixture_inverse(m, e + step->log_1mq);
+    double theta = 0.17 / m->largest;
+    for (; theta < 1.3; theta *= 1.15) {
+        acct_mixture_region region;
+        if (!acct_mixture_region_set(m, x, x, x, 2.42 * theta, &region) || !(region.arg < 0.45 * e)) break;
+        int i = 0;
+        for (; i <= STRIP_TESTS; i++) {
+            const double at = x + (hi - x) * i / STRIP_TESTS;
+            if (!acct_mixture_region_set(m, at, at, at, 2.42 * theta, &region) || !region.turns) break;
+        }
+        if (i <= STRIP_TESTS) break;
+    }
+    return theta;
+}
+
+/* the height of the path over sigma^2, looked for from one that is known to do: twice it is the top of the ellipses,
+ * where the argument of L - log(1-q) should stay below .45 times itself from .7 of the scale on */
+static double find_angle(double scale, double from) {
+    const double e = 0.7 * scale, p = -expm1(-e);
+    double theta = from;
+    while (theta < 1.3 && acct_loss_arg_upper(2.2 * theta, p) < 0.45 * e) theta *= 1.1;
+    return theta;
+}
+
+/* where the path first rises, in units of the inner threshold: times the angle, for that is how e^{iyL} turns there;
+ * and where the shift is random */
+#define FIRST_RISE 0.0075
+#define FIRST_RISE_OF_MIXTURE 0.005
+#define LEAST_ANGLE 0.17
+/* the factor from one scale that is looked at to the next, and the least one from one height to the next */
+#define NEXT_SCALE 1.3
+#define HIGHER 1.5
+/* how far from the window's end the last rise is at least, in deviations */
+#define LEFT_OVER 0.5
+
+/* The path's heights: below the first rise e^{iyL} hardly turns, and nothing counts as middling.  Larger losses may
+ * turn further; not where the shift is random, for where one shift takes over from another no panel at a greater height
+ * has a bound. */
+void acct_rare_event_find_path(const acct_rare_event_plan *s, const acct_window *window, acct_rare_event_path *path) {
+    const acct_step *step = s->step;
+    const double sigma = step->sigma, inner = s->thresholds.inner.scale, origin = step->log_1mq;
+    double angle = step->mixture ? find_mixture_angle(step, 0.7 * inner, window->hi) : find_angle(inner, LEAST_ANGLE);
+    const double share = step->mixture ? FIRST_RISE_OF_MIXTURE : FIRST_RISE / angle;
+    path->rises = 1;
+    path->height[0] = acct_min(angle * sigma * sigma, sigma);
+    path->at[0] = acct_max(acct_loss_inverse(step, share * inner + origin), window->lo + 0.25 * sigma);
+    if (step->mixture) return;
+    for (double scale = NEXT_SCALE * inner; path->rises < ACCT_RARE_EVENT_RISES; scale *= NEXT_SCALE) {
+        const double at = acct_loss_inverse(step, scale + origin), last = path->height[path->rises - 1];
+        if (!(at < window->hi - LEFT_OVER * sigma && last < sigma)) break;
+        angle = find_angle(scale, angle);
+        const double height = acct_min(angle * sigma * sigma, sigma);
+        if (!(height > HIGHER * last && at > path->at[path->rises - 1])) continue;
+        path->at[path->rises] = at;
+        path->height[path->rises++] = height;
+    }
 }
