@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 from unittest import mock
 
@@ -27,6 +28,7 @@ from accountant.learn.selection import noisy_max
 from accountant.noise import Grid, SecureGenerator
 
 SEED = 20260
+GAUSSIAN = Grid.release_gaussian
 
 
 class Tape(Script):
@@ -89,52 +91,46 @@ class Tape(Script):
             yield self
 
     def _stand_ins(self) -> list[tuple[Any, str, Any]]:
+        around = [
+            (Grid, "release_gaussian", self._on_grid),
+            (Grid, "release_discrete_gaussian", self._on_grid),
+            (correlated.CorrelatedPrivatiser, "_noisy", self._correlated),
+            (run_module, "release_fraction", self._fraction),
+            (convex_noise.NoiseSource, "release_pure", self._pure),
+            (convex_noise, "weighted_index", self._weighted),
+            (noisy_max, "_softmax_draw", partial(self._choice, "softmax")),
+            (noisy_max, "_flip_draw", partial(self._choice, "flip")),
+            (noisy_max, "floor_to_grid", self._noted),
+            (bounded, "_on_grid", self._noted),
+            (aggregation.LNMax, "winner", self._laplace_vote),
+            (SecureGenerator, "rounded_normal", self._normal),
+        ]
         return [
-            (Grid, "release_gaussian", self._gaussian()),
-            (Grid, "release_discrete_gaussian", self._discrete_gaussian()),
-            (correlated.CorrelatedPrivatiser, "_noisy", self._correlated()),
+            *((target, name, make(getattr(target, name))) for target, name, make in around),
             (correlated, "draw_classes", self._classes()),
-            (run_module, "release_fraction", self._fraction()),
             (secrets, "token_hex", lambda size: "0" * 2 * size),
-            (convex_noise.NoiseSource, "release_pure", self._pure()),
-            (convex_noise, "weighted_index", self._weighted()),
-            (noisy_max, "_softmax_draw", self._choice("softmax", noisy_max._softmax_draw)),
-            (noisy_max, "_flip_draw", self._choice("flip", noisy_max._flip_draw)),
-            (noisy_max, "floor_to_grid", self._noted(noisy_max.floor_to_grid)),
-            (bounded, "_on_grid", self._noted(bounded._on_grid)),
-            (aggregation.LNMax, "winner", self._laplace_vote()),
             (SecureGenerator, "subset", self._subset()),
-            (ensemble, "assign_shards", self._shards()),
-            (aggregate, "assign_shards", self._shards()),
-            (pate_gan, "assign_shards", self._shards()),
-            *self._noise_in_place(),
+            *(
+                (place, "assign_shards", self._shards())
+                for place in (ensemble, aggregate, pate_gan)
+            ),
+            *(
+                (place, "rounded_laplace", self._laplace)
+                for place in (noisy_max, aggregate, bounded)
+            ),
         ]
 
-    def _gaussian(self) -> Any:
-        original = Grid.release_gaussian
-
-        def release(grid: Grid, value: Any, deviation: float, generator: Any) -> Any:
+    def _on_grid(self, original: Any) -> Any:
+        def release(grid: Grid, value: Any, scale: Any, generator: Any) -> Any:
+            steps = scale / grid.step if original is GAUSSIAN else scale
             return self.put(
-                "gaussian", _integers(grid.round(value)), deviation / grid.step,
-                lambda: original(grid, value, deviation, generator), grid.step,
-            )  # fmt: skip
-
-        return release
-
-    def _discrete_gaussian(self) -> Any:
-        original = Grid.release_discrete_gaussian
-
-        def release(grid: Grid, value: Any, scale: int, generator: Any) -> Any:
-            return self.put(
-                "gaussian", _integers(grid.round(value)), scale,
+                "gaussian", _integers(grid.round(value)), steps,
                 lambda: original(grid, value, scale, generator), grid.step,
             )  # fmt: skip
 
         return release
 
-    def _correlated(self) -> Any:
-        original = correlated.CorrelatedPrivatiser._noisy
-
+    def _correlated(self, original: Any) -> Any:
         def noisy(privatiser: Any, sums: Any, grid: Grid, scale: float, generator: Any) -> Any:
             # The twin's noise is what makes its sums the same releases (Theorem X5).
             stream = privatiser.stream
@@ -156,9 +152,7 @@ class Tape(Script):
 
         return draw
 
-    def _fraction(self) -> Any:
-        original = run_module.release_fraction
-
+    def _fraction(self, original: Any) -> Any:
         def release(clipping: Any, unclipped: int, records: int, *rest: Any) -> float:
             return self.put(
                 "gaussian", [2 * unclipped - records], 2.0 * clipping.count_noise,
@@ -167,9 +161,7 @@ class Tape(Script):
 
         return release
 
-    def _pure(self) -> Any:
-        original = convex_noise.NoiseSource.release_pure
-
+    def _pure(self, original: Any) -> Any:
         def release(source: Any, values: Any, *given: Any) -> Any:
             seen: dict[str, Any] = {}
 
@@ -193,9 +185,7 @@ class Tape(Script):
 
         return release
 
-    def _weighted(self) -> Any:
-        original = convex_noise.weighted_index
-
+    def _weighted(self, original: Any) -> Any:
         def draw(generator: Any, scores: Any, rate: Fraction, widths: Any = None) -> int:
             sizes = None if widths is None else widths.tolist()
             if sizes is not None:  # the cells themselves are private: no two runs share an index
@@ -223,9 +213,7 @@ class Tape(Script):
 
         return on_grid
 
-    def _laplace_vote(self) -> Any:
-        original = aggregation.LNMax.winner
-
+    def _laplace_vote(self, original: Any) -> Any:
         def winner(vote: Any, counts: Any, generator: Any) -> int:
             return self.put(
                 "vote", _integers(counts), vote.scale, lambda: original(vote, counts, generator)
@@ -233,28 +221,22 @@ class Tape(Script):
 
         return winner
 
-    def _noise_in_place(self) -> list[tuple[Any, str, Any]]:
-        """Return stand-ins for noise that a function adds by itself: it is left out."""
+    def _instead(self, kind: str, n: int, scale: float) -> np.ndarray:
+        """Leave out noise that a function adds by itself."""
+        self.note(kind, self.pending if self.pending is not None else [0] * n, scale)
+        self.pending = None
+        return np.zeros(n)
 
-        def instead(kind: str, n: int, scale: float) -> np.ndarray:
-            value = self.pending if self.pending is not None else [0] * n
-            self.note(kind, value, scale)
-            self.pending = None
-            return np.zeros(n)
+    def _laplace(self, generator: Any, n: int, scale: float) -> np.ndarray:
+        return self._instead("laplace", n, scale)
 
-        def laplace(generator: Any, n: int, scale: float) -> np.ndarray:
-            return instead("laplace", n, scale)
-
-        original = SecureGenerator.rounded_normal
-
+    def _normal(self, original: Any) -> Any:
         def normal(generator: Any, n: int, scale: float) -> Any:
             if self.quiet:
-                return instead("gaussian", n, scale)
+                return self._instead("gaussian", n, scale)
             return original(generator, n, scale)
 
-        places = (noisy_max, aggregate, bounded)
-        found = [(place, "rounded_laplace", laplace) for place in places]
-        return [*found, (SecureGenerator, "rounded_normal", normal)]
+        return normal
 
     def _subset(self) -> Any:
         def subset(generator: Any, n: int, probability: float) -> Any:
