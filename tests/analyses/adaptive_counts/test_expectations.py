@@ -73,22 +73,6 @@ def test_products_that_underflow_are_not_lost():
     assert all(Fraction(float(x)) >= exact(value, law, k) for k, x in enumerate(found))
 
 
-def test_the_windows_are_copied_for_numpy_that_multiplies_overlaps_slowly():
-    seen = []
-
-    class Watched(np.ndarray):
-        def __array_ufunc__(self, ufunc, method, *inputs, **options):
-            plain = [np.asarray(each) for each in inputs]
-            seen.append(plain[0])
-            return getattr(ufunc, method)(*plain, **options)
-
-    offer = Offer([Law(0.1, -2, np.full(5, 0.2), 0.0)], 200)
-    offer._laws = offer._laws.view(Watched)
-    offer.best(np.linspace(0.0, 1.0, 200))
-    assert [rows.shape for rows in seen] == [(4, 68)]
-    assert seen[0].flags.c_contiguous
-
-
 def spikes(coins, first, last, count):
     masses = np.zeros(last - first + 1)
     for _ in range(count):

@@ -1,6 +1,5 @@
 """Grids for incommensurate lattices: none contains all of them, and none need."""
 
-import itertools
 import math
 from functools import cache
 
@@ -98,26 +97,6 @@ def test_lattices_without_a_common_spacing():
     assert lattices.common_spacing([1.0, 1 + 1 / 61, 1 + 1 / 62, 1 + 1 / 63]) is None
 
 
-@pytest.mark.parametrize("tolerance", [1e-2, 1e-3, 1e-5, 0.0])
-@pytest.mark.parametrize("spacings", [(1.0, math.sqrt(2.0)), (0.3, 0.7, 1.1), (2.0,)])
-def test_fitting_spacings_against_all_candidates(spacings, tolerance):
-    most, least = 0.1, 1e-3
-    found = lattices.fitting_spacing(spacings, most, least, tolerance)
-    longest, lost = max(spacings), {}
-    for n in itertools.count(math.ceil(longest / most)):
-        if n >= max(int(longest / least), math.ceil(longest / most) + 1):
-            break
-        cell = longest / n
-        # What is rounded off a spacing, in parts of it; a few units in the last place are none.
-        lost[n] = max(
-            (s / cell - math.floor(s / cell * (1 + 4e-16))) / (s / cell) for s in spacings
-        )
-    good = [n for n, worst in lost.items() if worst <= tolerance]
-    expected = good[0] if good else min(lost, key=lost.get)
-    assert found == longest / expected
-    assert least <= found <= most
-
-
 def test_parts_know_their_lattices():
     pairs = [randomized_response(1.0), Gaussian(1.0), Laplace(2.0), randomized_response(0.25)]
     used = [(pair, n) for n, pair in enumerate(pairs, 1)]
@@ -175,10 +154,3 @@ def test_what_lies_beside_a_lattice_is_found_wherever_it_is(points, masses, pure
     if max(points) < 100.0:
         pair = lattice_of([x / 4 for x in points], masses)
         assert lattices._is_pure(pair, coarse_law(pair, 1), 0.25, 0.5) is pure
-
-
-def test_spacings_that_need_no_division():
-    assert lattices.fitting_spacing((0.05,), 0.1, 1e-3, 1e-2) == 0.05
-    assert lattices.fitting_spacing((0.1,), 0.1, 1e-3, 1e-2) == 0.1
-    assert lattices.fitting_spacing((0.1, 0.05), 0.05, 1e-3, 1e-2) == 0.05
-    assert lattices.fitting_spacing((0.1, 0.09), 0.1, 0.099, 1e-9) == 0.1

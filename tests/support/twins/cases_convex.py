@@ -254,7 +254,6 @@ for loss in GIBBS:
         pairs=lambda loss=loss: [
             p for t in _targets(loss)[:2] for p in pairs.add_or_remove(2, t, only=FEW)
         ],
-        charges=lambda result, pair: [],
         replays=False,
         more=lambda loss=loss: [
             _constant(n, 1e9 if isinstance(loss, Huber) else 1.0) for n in (20_000, 60_000)

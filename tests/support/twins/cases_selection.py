@@ -178,7 +178,6 @@ case(
     name="select_best",
     run=_search,  # what is private about it is in ``train``, which the caller pays for
     pairs=lambda: [_pair("no data", (), ())],
-    charges=lambda result, pair: [],
 )
 
 
@@ -425,5 +424,4 @@ for name, randomize in {
         name=f"{name}, random words",  # its law, coin by coin, is the subject of test_local
         run=_consumption(randomize),
         pairs=_categories,
-        charges=lambda result, pair: [],
     )

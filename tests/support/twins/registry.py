@@ -43,7 +43,7 @@ class Case:
     covers: tuple[str, ...]
     run: Callable[[Any], Any]
     pairs: Callable[[], Iterable[Pair]]
-    charges: Callable[[Any, Pair], Sequence[Charge]]
+    charges: Callable[[Any, Pair], Sequence[Charge]] = lambda result, pair: ()
     without: frozenset[str] = frozenset()
     replays: bool = True
     quiet: bool = False
