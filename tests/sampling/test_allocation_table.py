@@ -14,12 +14,7 @@ from accountant.pairs.atoms import AtomicPair
 from accountant.sampling import allocation_law
 from accountant.sampling.allocation_pair import AllocationPair
 from accountant.sampling.allocation_profile import AllocationProfile
-from accountant.sampling.allocation_table import (
-    Table,
-    chord_law,
-    make_table,
-    tangent_law,
-)
+from accountant.sampling.allocation_table import Table, chord_law, make_table, tangent_law
 from sampling.test_allocation_profile import CASES
 
 SOME = [case for case in CASES if case[1] in (30, 100) or case[2] == 0.3]
