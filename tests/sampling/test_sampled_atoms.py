@@ -1,7 +1,5 @@
 """Poisson samples: losses and masses of discrete pairs, and of what is known by its Rényi curve."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Lattices of losses so large that their exponentials leave the doubles, against exact sums."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 from unittest import mock
 
 import numpy as np
@@ -43,19 +42,13 @@ class Tape(Script):
 
     current: ClassVar[Tape | None] = None
 
-    def __init__(
-        self,
-        identities: tuple[int, ...],
-        always: int,
-        script: Tape | None = None,
-        quiet: bool = False,
-    ) -> None:
+    def __init__(self, identities, always, script=None, quiet=False):
         super().__init__(script)
         self.identities, self.always, self.quiet = identities, always, quiet
         self.draws = 0
-        self.pending: list[Any] | None = None
+        self.pending = None
 
-    def put(self, kind: str, value: Any, scale: Any, make: Any, step: float = 1.0) -> Any:
+    def put(self, kind, value, scale, make, step=1.0):
         """Record a release and return its output: ``make()``, or the first run's."""
         value = list(value)
         public = {"size": len(value), "scale": scale, "step": step}
@@ -65,13 +58,13 @@ class Tape(Script):
         found = self.entries[-1].outcome
         return found.copy() if isinstance(found, np.ndarray) else found
 
-    def note(self, kind: str, value: list[Any], scale: Any, widths: Any = None) -> None:
+    def note(self, kind, value, scale, widths=None):
         """Record a release whose output no two runs share; of cells the widths stand there."""
         size = len(value) if widths is None else None
         public = {"size": size, "scale": scale, "step": 1.0}
         self.entries.append(Entry("release", kind, value, widths, public))
 
-    def for_records(self, n: int) -> np.ndarray:
+    def for_records(self, n):
         """Return one uniform number for each record, the same for a record of either twin."""
         self.draws += 1
         if n != len(self.identities):
@@ -82,7 +75,7 @@ class Tape(Script):
         return everyone[list(self.identities)] if n else np.empty(0)
 
     @contextlib.contextmanager
-    def running(self) -> Any:
+    def running(self):
         """Put the tape between the package's releases and its noise."""
         with contextlib.ExitStack() as stack:
             for target, name, stand_in in self._stand_ins():
@@ -90,7 +83,7 @@ class Tape(Script):
             stack.enter_context(mock.patch.object(Tape, "current", self))
             yield self
 
-    def _stand_ins(self) -> list[tuple[Any, str, Any]]:
+    def _stand_ins(self):
         around = [
             (Grid, "release_gaussian", self._on_grid),
             (Grid, "release_discrete_gaussian", self._on_grid),
@@ -120,8 +113,8 @@ class Tape(Script):
             ),
         ]
 
-    def _on_grid(self, original: Any) -> Any:
-        def release(grid: Grid, value: Any, scale: Any, generator: Any) -> Any:
+    def _on_grid(self, original):
+        def release(grid, value, scale, generator):
             steps = scale / grid.step if original is GAUSSIAN else scale
             return self.put(
                 "gaussian", _integers(grid.round(value)), steps,
@@ -130,8 +123,8 @@ class Tape(Script):
 
         return release
 
-    def _correlated(self, original: Any) -> Any:
-        def noisy(privatiser: Any, sums: Any, grid: Grid, scale: float, generator: Any) -> Any:
+    def _correlated(self, original):
+        def noisy(privatiser, sums, grid, scale, generator):
             # The twin's noise is what makes its sums the same releases (Theorem X5).
             stream = privatiser.stream
             earlier = np.rint(stream._earlier())
@@ -146,14 +139,14 @@ class Tape(Script):
 
         return noisy
 
-    def _classes(self) -> Any:
-        def draw(records: int, classes: int, generator: Any) -> Any:
+    def _classes(self):
+        def draw(records, classes, generator):
             return (self.for_records(records) * classes).astype(np.int64)
 
         return draw
 
-    def _fraction(self, original: Any) -> Any:
-        def release(clipping: Any, unclipped: int, records: int, *rest: Any) -> float:
+    def _fraction(self, original):
+        def release(clipping, unclipped, records, *rest):
             return self.put(
                 "gaussian", [2 * unclipped - records], 2.0 * clipping.count_noise,
                 lambda: original(clipping, unclipped, records, *rest),
@@ -161,15 +154,15 @@ class Tape(Script):
 
         return release
 
-    def _pure(self, original: Any) -> Any:
-        def release(source: Any, values: Any, *given: Any) -> Any:
-            seen: dict[str, Any] = {}
+    def _pure(self, original):
+        def release(source, values, *given):
+            seen = {}
 
-            def at_most(step: float) -> Grid:
+            def at_most(step):
                 seen["step"] = Grid.at_most(step).step
                 return Grid(seen["step"])
 
-            def none(scale: int, below: Any) -> int:
+            def none(scale, below):
                 seen["scale"] = scale
                 return 0
 
@@ -185,8 +178,8 @@ class Tape(Script):
 
         return release
 
-    def _weighted(self, original: Any) -> Any:
-        def draw(generator: Any, scores: Any, rate: Fraction, widths: Any = None) -> int:
+    def _weighted(self, original):
+        def draw(generator, scores, rate, widths=None):
             sizes = None if widths is None else widths.tolist()
             if sizes is not None:  # the cells themselves are private: no two runs share an index
                 self.note("cells", scores.tolist(), rate, sizes)
@@ -197,57 +190,57 @@ class Tape(Script):
 
         return draw
 
-    def _choice(self, kind: str, original: Any) -> Any:
-        def draw(generator: Any, exponents: list[Fraction]) -> int:
+    def _choice(self, kind, original):
+        def draw(generator, exponents):
             return self.put(kind, exponents, None, lambda: original(generator, exponents))
 
         return draw
 
-    def _noted(self, original: Any) -> Any:
+    def _noted(self, original):
         """Remember the values that the next noise is added to, where a function adds it itself."""
 
-        def on_grid(*given: Any) -> Any:
+        def on_grid(*given):
             found = original(*given)
             self.pending = _integers(found)
             return found
 
         return on_grid
 
-    def _laplace_vote(self, original: Any) -> Any:
-        def winner(vote: Any, counts: Any, generator: Any) -> int:
+    def _laplace_vote(self, original):
+        def winner(vote, counts, generator):
             return self.put(
                 "vote", _integers(counts), vote.scale, lambda: original(vote, counts, generator)
             )
 
         return winner
 
-    def _instead(self, kind: str, n: int, scale: float) -> np.ndarray:
+    def _instead(self, kind, n, scale):
         """Leave out noise that a function adds by itself."""
         self.note(kind, self.pending if self.pending is not None else [0] * n, scale)
         self.pending = None
         return np.zeros(n)
 
-    def _laplace(self, generator: Any, n: int, scale: float) -> np.ndarray:
+    def _laplace(self, generator, n, scale):
         return self._instead("laplace", n, scale)
 
-    def _normal(self, original: Any) -> Any:
-        def normal(generator: Any, n: int, scale: float) -> Any:
+    def _normal(self, original):
+        def normal(generator, n, scale):
             if self.quiet:
                 return self._instead("gaussian", n, scale)
             return original(generator, n, scale)
 
         return normal
 
-    def _subset(self) -> Any:
-        def subset(generator: Any, n: int, probability: float) -> Any:
+    def _subset(self):
+        def subset(generator, n, probability):
             chosen = self.for_records(n) < probability
             chosen |= np.array(self.identities, dtype=int) == self.always
             return np.flatnonzero(chosen)
 
         return subset
 
-    def _shards(self) -> Any:
-        def assign(n: int, shards: int, *, balanced: bool = False, rng: Any = None) -> Any:
+    def _shards(self):
+        def assign(n, shards, *, balanced=False, rng=None):
             if balanced:
                 return np.arange(n) % shards
             return (self.for_records(n) * shards).astype(np.int64)
@@ -255,7 +248,7 @@ class Tape(Script):
         return assign
 
 
-def _integers(values: Any) -> list[int | None]:
+def _integers(values):
     """Return exact integers; None where there is none (NaN and infinity)."""
     floats = np.asarray(values, dtype=np.float64).ravel().tolist()
     return [int(v) if np.isfinite(v) else None for v in floats]
