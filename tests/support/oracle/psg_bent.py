@@ -15,7 +15,7 @@ import numpy as np
 from flint import acb, arb, ctx
 
 from support.oracle.moments import log_moment_float, peak_negative
-from support.oracle.psg_saddle import NotConverged, log_modulus, place, saddle
+from support.oracle.psg_line import NotConverged, log_modulus, place, saddle
 
 # --------------------------------------------------------------------------
 # the path of w, on which A(z) is summed

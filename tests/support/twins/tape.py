@@ -5,12 +5,9 @@ second run is handed the releases of the first: whatever it does after them is t
 the same public numbers, and has to be the same to the last bit.
 """
 
-from __future__ import annotations
-
 import contextlib
 import secrets
 from functools import partial
-from typing import ClassVar
 from unittest import mock
 
 import numpy as np
@@ -40,7 +37,7 @@ class Tape(Script):
     every sample.
     """
 
-    current: ClassVar[Tape | None] = None
+    current = None
 
     def __init__(self, identities, always, script=None, quiet=False):
         super().__init__(script)
