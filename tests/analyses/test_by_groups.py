@@ -1,6 +1,7 @@
 """Parts that no one analysis serves: no looser than their groups, never below laws in balls."""
 
 import math
+from functools import partial
 
 import pytest
 from flint import arb
@@ -9,6 +10,7 @@ import accountant as ac
 from accountant.analyses.by_groups import Apart, ByGroups, groups_of
 from accountant.composition.problems import problems_of
 from support.oracle import composed
+from support.oracle import compositions as laws
 
 CURVES = [
     ac.ZCDP(0.1),
@@ -175,17 +177,9 @@ LARGE = 60.0  # a response so sure that even a seldom sampled one tells the reco
 
 def beside_two_responses(rate, epsilon):
     """Return the δ of both directions of noise of scale 2 and two sampled responses."""
-    no, q = 1 / (1 + arb(LARGE).exp()), arb(rate)
-    mean, plain = [no + q * (1 - 2 * no), 1 - no - q * (1 - 2 * no)], [no, 1 - no]
-    found = []
-    for above, below in ((mean, plain), (plain, mean)):
-        total = arb(0)
-        for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
-            loss = (above[i] * above[j] / (below[i] * below[j])).log()
-            left = arb(epsilon) - loss
-            total += above[i] * above[j] * composed.gaussian(0.5, left, bits=1400)
-        found.append(total)
-    return found
+    law, noise = laws.response(LARGE), partial(composed.gaussian, 0.5, bits=1400)
+    ways = (laws.sampled(law, rate, add) for add in (False, True))
+    return [laws.profile(laws.power(way, 2), epsilon, noise) for way in ways]
 
 
 @pytest.mark.long(keep=3)

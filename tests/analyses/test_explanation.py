@@ -83,13 +83,6 @@ def test_nothing_is_said_of_an_infinite_width_or_of_many_parts():
     assert {part.width for part in many.explain(1e-6).contributions} == {None}
 
 
-def test_it_is_printed():
-    text = str((10 * ac.ZCDP(0.01) + ac.Laplace(5.0)).explain(1e-5))
-    assert "bracket: from " in text
-    assert f"account: {accounts.CURVE.account} (" in text
-    assert f"narrower by: {accounts.CURVE.narrower}" in text
-
-
 @pytest.mark.long(keep=10)
 @pytest.mark.parametrize("mechanism", every_mechanism.EVERY[::7], ids=lambda m: type(m).__name__)
 def test_every_kind_is_explained(mechanism):

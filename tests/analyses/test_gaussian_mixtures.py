@@ -38,13 +38,6 @@ def test_draws_with_replacement_are_narrow(records, batch, epochs, sigma):
     assert 0.0 < bounds.upper - bounds.lower <= 1e-6
 
 
-def test_more_steps_never_cost_less():
-    one = WithReplacementSampled(1.0, batch_size=256, dataset_size=60_000)
-    ends = [(steps * one).epsilon_bounds(1e-5) for steps in (2, 50, 500, 1000, 2350, 10_000)]
-    for before, after in pairwise(ends):
-        assert before.upper <= after.lower
-
-
 def one_way(pair, count, delta, kind):
     return kind(((pair, count),)).epsilon_bounds(delta)
 
@@ -149,14 +142,6 @@ def test_a_group_of_one_is_one_record():
     assert max(one.lower, two.lower) <= min(one.upper, two.upper)
 
 
-def test_records_and_steps_only_add():
-    ends = [
-        (700 * user(0.005, 1.1, records)).epsilon_bounds(1e-6) for records in (1, 2, 3, 5, 8, 20)
-    ]
-    for before, after in pairwise(ends):
-        assert before.upper <= after.lower
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("q", "sigma", "steps", "records"), [(0.2, 3.0, 200, 100), (0.3, 1.0, 50, 60)]
@@ -200,28 +185,6 @@ def test_epsilon_zero_and_infinity(other):
     at_zero = many.delta_bounds(0.0)
     assert 0.0 < at_zero.lower <= at_zero.upper <= at_zero.lower * (1.0 + 1e-6)
     assert tuple(many.delta_bounds(math.inf)) == (0.0, 0.0)
-
-
-def test_what_is_chosen():
-    pair = user(0.01, 1.0, 4).pairs()[0]
-    assert isinstance(solver(((pair, 2),)), Contour)
-    assert isinstance(solver(((pair, 1),)), Contour)
-
-
-@pytest.mark.slow
-def test_random_users_at_length():
-    """1,000 random users: no bracket that misses the grid's; widths."""
-    draw = random.Random(3)
-
-    wide = 0
-    for _ in range(1000):
-        q, sigma = between(draw, 1e-6, 0.3), between(draw, 0.4, 50.0)
-        steps, records = int(between(draw, 10, 1e6)), draw.randint(1, 100)
-        delta = between(draw, 1e-12, 0.1)
-        bounds = (steps * user(q, sigma, records)).epsilon_bounds(delta)
-        assert 0.0 <= bounds.lower <= bounds.upper
-        wide += not bounds.upper - bounds.lower <= 1e-4 * bounds.upper
-    assert wide <= 20
 
 
 def binomial(q, records):
@@ -302,19 +265,18 @@ def misses(seeds, kind=Alone):
     return wrong, judged
 
 
-@pytest.mark.long
-def test_exact_weights_are_inside():
+@pytest.mark.parametrize(
+    ("seeds", "least"),
+    [
+        pytest.param(range(16), 10, marks=pytest.mark.long),
+        pytest.param(range(1000, 1300), 200, marks=pytest.mark.slow),
+    ],
+)
+def test_exact_weights_are_inside(seeds, least):
     """The binomial laws as fractions, in ball arithmetic."""
-    wrong, judged = misses(range(16))
+    wrong, judged = misses(seeds)
     assert not wrong
-    assert judged >= 10
-
-
-@pytest.mark.slow
-def test_exact_weights_are_inside_at_length():
-    wrong, judged = misses(range(1000, 1300))
-    assert not wrong
-    assert judged >= 200
+    assert judged >= least
 
 
 @pytest.mark.long
@@ -371,25 +333,33 @@ def test_contour_and_grid_agree_on_compositions(seed):
             assert max(one.lower, two.lower) <= min(one.upper, two.upper)
 
 
-def test_parts_only_add():
-    ends = [
-        (300 * user(0.01, 1.0, 3) + n * user(0.02, 1.5, 4) + ac.Gaussian(sigma)).epsilon_bounds(
-            1e-6
-        )
+GROWING = {
+    "steps": [
+        steps * WithReplacementSampled(1.0, batch_size=256, dataset_size=60_000)
+        for steps in (2, 50, 500, 1000, 2350, 10_000)
+    ],
+    "records": [700 * user(0.005, 1.1, records) for records in (1, 2, 3, 5, 8, 20)],
+    "parts": [
+        300 * user(0.01, 1.0, 3) + n * user(0.02, 1.5, 4) + ac.Gaussian(sigma)
         for n, sigma in ((1, 9.0), (30, 9.0), (200, 9.0), (200, 6.0), (2000, 6.0))
-    ]
+    ],
+}
+
+
+@pytest.mark.parametrize("growing", GROWING.values(), ids=GROWING)
+def test_more_of_anything_never_costs_less(growing):
+    ends = [each.epsilon_bounds(1e-6) for each in growing]
     for before, after in pairwise(ends):
         assert before.upper <= after.lower
 
 
-def test_what_is_chosen_for_compositions():
+def test_what_is_chosen():
     mixture, other = user(0.01, 1.0, 4), user(0.02, 1.0, 3)
     sampled, plain = ac.PoissonSampled(ac.Gaussian(1.0), 0.1), ac.Gaussian(3.0)
-    for mechanism in (mixture + other, mixture + sampled, 3 * mixture + plain + sampled):
+    several = mixture + other, mixture + sampled, 3 * mixture + plain + sampled, plain + sampled
+    for mechanism in (1 * mixture, 2 * mixture, *several):
         for parts in problems_of(mechanism):
             assert type(solver(parts)) is Contour
-    for parts in problems_of(plain + sampled):
-        assert type(solver(parts)) is Contour
     for parts in problems_of(mixture + ac.Laplace(3.0)):
         assert type(solver(parts)) is not Contour
 

@@ -189,18 +189,6 @@ def test_a_curve_is_asked_only_where_it_may_be():
     assert 1.0 < min(seen) <= max(seen) <= 2.0
 
 
-def test_asoodehs_orders_are_around_the_best():
-    curve = lambda a: a / 8 if a < 4.5 else math.inf  # noqa: E731
-    found = rc._nearby(curve, 3.0, math.inf)
-    assert sorted(found) == pytest.approx([2.0, 2.4, 2.7, 3.0, 3.4, 4.0], rel=1e-15)
-    assert all(found[a] == curve(a) for a in found)
-    found = rc._nearby(lambda a: a / 8, 3.0, 4.0)
-    assert sorted(found) == pytest.approx([2.0, 2.4, 2.7, 3.0, 3.4], rel=1e-15)
-    found = rc._nearby(lambda a: a / 8, 3.0, 5.5)
-    assert sorted(found) == pytest.approx([2.0, 2.4, 2.7, 3.0, 3.4, 4.0, 5.0], rel=1e-15)
-    assert 1.0 + 2.0**-52 in rc._nearby(lambda a: a / 8, 1.0 + 2.0**-52, math.inf)
-
-
 def test_orders_given_are_all_tried():
     curve = {2.0: 1.0, 8.0: 1.5, 64.0: 40.0, 3.0: math.inf}.__getitem__
     for form, formula in (("canonne", canonne), ("mironov", None)):

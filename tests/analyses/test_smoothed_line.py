@@ -209,39 +209,54 @@ def test_many_kinds_within_a_millionth(mechanisms, delta, lower, upper):
     assert found.upper - found.lower <= 1e-6 * found.upper
 
 
-def common_lattice(counts, spacing):
-    """Return exact masses of a sum on one lattice: polynomials of balls."""
-    total, offset = arb_poly([arb(1)]), Fraction(0)
-    for (square, shift), n in counts:
-        reach = 14 * math.isqrt(math.ceil(square)) + 20
-        weights = [(-arb(x * x) / (2 * ball(square))).exp() for x in range(-reach, reach + 1)]
-        whole = sum(weights, arb(0))
-        stride = Fraction(shift) / Fraction(square) / spacing
-        assert stride.denominator == 1
-        one = [arb(0)] * (2 * reach * int(stride) + 1)
-        for i, w in enumerate(weights):
-            one[i * int(stride)] = w / whole
-        total *= arb_poly(one) ** n
-        offset += n * Fraction(shift) * (-2 * reach + shift) / (2 * Fraction(square))
-    return total, offset
+LEAST_MASS = arb("1e-45")
+
+
+def on_lattice(laws, spacing):
+    """Return the masses of a sum on one lattice, its first loss, and the mass that is left out."""
+    offset, lost, polynomials = sum(first for first, _, _ in laws), arb(0), []
+    for _, masses, gap in laws:
+        stride = int(gap / spacing)
+        one = [arb(0)] * (stride * (len(masses) - 1) + 1)
+        one[::stride] = masses
+        polynomials.append(arb_poly(one))
+    while len(polynomials) > 1:
+        polynomials.sort(key=lambda each: -each.degree())
+        masses = (polynomials.pop() * polynomials.pop()).coeffs()
+        kept = [k for k, mass in enumerate(masses) if mass > LEAST_MASS]
+        first, last = kept[0], kept[-1] + 1
+        polynomials.append(arb_poly(masses[first:last]))
+        offset += first * spacing
+        lost = sum((abs(mass).upper() for mass in masses[:first] + masses[last:]), lost)
+    return polynomials[0].coeffs(), offset, lost
+
+
+def profile_on(masses, offset, lost, spacing, epsilon, tail=None):
+    """Enclose H(ε) of a sum on a lattice, beside one Laplace release of reach ``tail``."""
+    e, truth, reach = ball(epsilon), arb(lost / 2, lost / 2), ball(tail or 0)
+    for k, mass in enumerate(masses):
+        x = e - ball(offset + k * spacing)
+        if tail is not None and abs(float(x.mid())) < float(tail):
+            truth += mass * (1 - ((x - reach) / 2).exp())
+        elif float(x.mid()) < 0:
+            truth += mass * (1 - x.exp())
+    return truth
+
+
+# σ² = 1, 2, 4, each several times: losses are multiples of a quarter and an eighth
+SEVERAL = {1: 3, 2: 5, 4: 8}
 
 
 @cache
 def on_one_lattice():
-    # σ² = 1, 2, 4, each several times: losses are multiples of a quarter and an eighth
-    counts = (((1, 1), 3), ((2, 1), 5), ((4, 1), 8))
-    return counts, common_lattice(counts, Fraction(1, 4))
+    laws = [gaussian_law_on(Fraction(1, square)) for square, n in SEVERAL.items() for _ in range(n)]
+    return on_lattice(laws, Fraction(1, 4))
 
 
 @pytest.mark.parametrize("epsilon", [2.03, 5.11, 9.77, 15.3, 21.9])
 def test_many_runs_against_polynomials_of_balls(epsilon):
-    counts, (masses, offset) = on_one_lattice()
-    truth = arb(0)
-    for k, p in enumerate(masses.coeffs()):
-        loss = offset + Fraction(k, 4)
-        if loss > Fraction(epsilon):
-            truth += p * (1 - (ball(epsilon) - ball(loss)).exp())
-    parts = parts_of(*((ac.DiscreteGaussian(math.sqrt(sq)), n) for (sq, _), n in counts))
+    truth = profile_on(*on_one_lattice(), Fraction(1, 4), epsilon)
+    parts = parts_of(*((ac.DiscreteGaussian(math.sqrt(s)), n) for s, n in SEVERAL.items()))
     found = line_of(parts)._line_delta(epsilon)
     # √2² is not 2 to all digits
     slack = 1e-13 * float(truth.mid())
@@ -273,24 +288,12 @@ def random_on_a_lattice(rng, spacing):
     return mechanisms, laws, tail
 
 
-LEAST_MASS = arb("1e-45")
-
-
 def gaussian_law_on(rate):
     """Return first loss, masses and spacing of a discrete Gaussian with 1/σ² = rate."""
     reach = math.ceil(12 / math.sqrt(rate)) + 2
     weights = [(-arb(x * x) * ball(rate) / 2).exp() for x in range(-reach, reach + 1)]
     whole = sum(weights, arb(0))
     return rate * Fraction(1 - 2 * reach, 2), [w / whole for w in weights], rate
-
-
-def trimmed(polynomial):
-    """Return a polynomial without next to no mass at its ends, where it begins, and that mass."""
-    masses = polynomial.coeffs()
-    kept = [k for k, mass in enumerate(masses) if mass > LEAST_MASS]
-    first, last = kept[0], kept[-1] + 1
-    lost = sum((abs(mass).upper() for mass in masses[:first] + masses[last:]), arb(0))
-    return arb_poly(masses[first:last]), first, lost
 
 
 @pytest.mark.long(keep=4)
@@ -300,33 +303,13 @@ def test_sweep_of_many_kinds_against_polynomials_of_balls(seed):
     ctx.prec = 120
     spacing = Fraction(1, 32)
     mechanisms, laws, tail = random_on_a_lattice(rng, spacing)
-    offset, mean, variance, rest = Fraction(0), 0.0, 0.0, arb(0)
-    polynomials = []
-    for first, masses, gap in laws:
-        stride = int(gap / spacing)
-        one = [arb(0)] * (stride * (len(masses) - 1) + 1)
-        one[::stride] = masses
-        polynomials.append(arb_poly(one))
-        offset += first
-        at = [float(first + i * gap) for i in range(len(masses))]
-        p = [float(mass.mid()) for mass in masses]
-        centre = sum(x * w for x, w in zip(at, p, strict=True))
-        mean += centre
-        variance += sum((x - centre) ** 2 * w for x, w in zip(at, p, strict=True))
-    while len(polynomials) > 1:
-        polynomials.sort(key=lambda each: -each.degree())
-        product, first, lost = trimmed(polynomials.pop() * polynomials.pop())
-        polynomials.append(product)
-        offset += first * spacing
-        rest += lost
-    epsilon = max(mean + float(rng.uniform(0.0, 4.0)) * math.sqrt(variance), 0.01)
-    e, truth, reach = ball(epsilon), arb(rest / 2, rest / 2), ball(tail or 0)
-    for k, mass in enumerate(polynomials[0].coeffs()):
-        x = e - ball(offset + k * spacing)
-        if tail is not None and abs(float(x.mid())) < float(tail):
-            truth += mass * (1 - ((x - reach) / 2).exp())
-        elif float(x.mid()) < 0:
-            truth += mass * (1 - x.exp())
+    masses, offset, lost = on_lattice(laws, spacing)
+    p = np.array([float(mass.mid()) for mass in masses])
+    at = float(offset) + float(spacing) * np.arange(p.size)
+    mean = p @ at
+    deviation = math.sqrt(p @ (at - mean) ** 2)
+    epsilon = max(float(mean + rng.uniform(0.0, 4.0) * deviation), 0.01)
+    truth = profile_on(masses, offset, lost, spacing, epsilon, tail)
     delta = float(truth.mid())
     solver = line_of(parts_of(*mechanisms))
     found = solver._tried(Question("delta", epsilon))

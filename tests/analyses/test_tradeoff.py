@@ -13,6 +13,7 @@ from accountant.analyses import tradeoff as to
 from accountant.analyses.gdp import gdp_delta_bounds
 from accountant.analyses.optimal import optimal_delta_bounds
 from accountant.errors import ArgumentTypeError, DomainError
+from support.exact_laws import quantile
 from support.strategies import log_uniform
 
 mp = mpmath.mpf
@@ -20,16 +21,7 @@ mp = mpmath.mpf
 
 def gaussian_miss(x, mu):
     """Φ(Φ⁻¹(1 - x) - μ) in 50 digits."""
-    if x in (0.0, 1.0):
-        return mp(1 - x)
-    target = mp(x)
-    low, high = mp(-45), mp(45)
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (
-            (middle, high) if mpmath.erfc(middle / mpmath.sqrt(2)) / 2 > target else (low, middle)
-        )
-    return mpmath.erfc((mp(mu) - low) / mpmath.sqrt(2)) / 2
+    return mp(1 - x) if x in (0.0, 1.0) else mpmath.ncdf(-quantile(x) - mu)
 
 
 def gaussian(mu):

@@ -253,12 +253,18 @@ def sweep(seed, count, cheaply):
     return wide, wrong, judged
 
 
-@pytest.mark.long
-def test_forty_users():
-    wide, wrong, judged = sweep(31, 40, cheaply=True)
+@pytest.mark.parametrize(
+    ("seed", "count", "cheaply", "least"),
+    [
+        pytest.param(31, 40, True, 4, marks=pytest.mark.long),
+        pytest.param(1, 1000, False, 450, marks=pytest.mark.slow),
+    ],
+)
+def test_random_users(seed, count, cheaply, least):
+    wide, wrong, judged = sweep(seed, count, cheaply)
     assert not wide
     assert not wrong
-    assert judged >= 4
+    assert judged >= least
 
 
 # Losses of thousands in every step, whose law has dozens of humps.
@@ -280,14 +286,6 @@ def test_that_user_against_balls():
     for epsilon, is_above in ((2536565715.0, True), (2536565725.0, False)):
         ball = removal(q, sigma, steps, records, epsilon, 3000)
         assert (ball[0] > delta) if is_above else (ball[1] < delta)
-
-
-@pytest.mark.slow
-def test_a_thousand_users():
-    wide, wrong, judged = sweep(1, 1000, cheaply=False)
-    assert not wide
-    assert not wrong
-    assert judged >= 450
 
 
 def test_the_oracle_would_notice():

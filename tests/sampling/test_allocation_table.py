@@ -2,7 +2,6 @@
 
 import math
 from fractions import Fraction
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -10,19 +9,12 @@ import pytest
 import accountant as ac
 from accountant import sampling
 from accountant.analyses.pld import Composed
-from accountant.analyses.pld.loss_grid import common_spacing
 from accountant.composition.problems import problems_of
 from accountant.pairs.atoms import AtomicPair
 from accountant.sampling import allocation_law
 from accountant.sampling.allocation_pair import AllocationPair
 from accountant.sampling.allocation_profile import AllocationProfile
-from accountant.sampling.allocation_table import (
-    Table,
-    chord_law,
-    make_table,
-    shared_spacing,
-    tangent_law,
-)
+from accountant.sampling.allocation_table import Table, chord_law, make_table, tangent_law
 from sampling.test_allocation_profile import CASES
 
 SOME = [case for case in CASES if case[1] in (30, 100) or case[2] == 0.3]
@@ -121,22 +113,6 @@ def test_lines_that_are_negative_at_an_end_of_their_cell():
     found = np.maximum(np.where(strikes[:, None] < 1.0, apart, -apart), 0.0) @ below.masses
     assert (found * (1.0 - below.mass_error) <= options(strikes) + 1e-11).all()
     assert found.max() > 0.1
-
-
-WIDTHS = [1e-13, 7.1e-5, 3.0e-4, 0.9e-3, 1e-3, 1.2e-3, 1.25, 1.7, 1.999, 2.0]
-
-
-@pytest.mark.parametrize("most", WIDTHS)
-def test_a_spacing_is_nearly_as_wide_as_it_may_be(most):
-    assert 0.8 * most < shared_spacing(most) <= most
-    assert shared_spacing(2.0 * most) == 2.0 * shared_spacing(most)
-
-
-def test_any_two_spacings_have_a_third_that_is_hardly_finer():
-    for some in combinations([shared_spacing(width) for width in WIDTHS[1:6]], 3):
-        common = common_spacing(some)
-        assert common is not None
-        assert common >= min(some) / 7.0
 
 
 RUNS = (

@@ -129,7 +129,6 @@ CASES = {name: made(name) for name in ROWS}
 ADAPTIVE = {"fixed size", "with replacement, replace-one"}
 
 
-@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("name", CASES)
 def test_drawn_batches_follow_the_law(name):
     sampler, law, _ = CASES[name]

@@ -3,8 +3,6 @@
 The oracle enumerates contributions and outcomes in exact rational arithmetic.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction

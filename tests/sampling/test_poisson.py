@@ -220,8 +220,6 @@ def test_group_of_a_sampled_gaussian():
 
 def test_values_and_refusals():
     one = PoissonSampled(ac.Gaussian(1.1), 0.01)
-    assert repr(one) == "PoissonSampled(Gaussian(1.1), 0.01)"
-    assert eval(repr(one), {n: getattr(ac, n) for n in ac.__all__}) == one
     assert one.relation is Relation.ADD_OR_REMOVE
     assert one.under(Relation.ZERO_OUT).pairs() == one.pairs()
     replaced = PoissonSampled(ac.Gaussian(1.1, relation=Relation.REPLACE_ONE), 0.01)

@@ -1,6 +1,4 @@
-"""The losses and masses of a Poisson-sampled discrete pair, against exact fractions."""
-
-from __future__ import annotations
+"""Poisson samples: losses and masses of discrete pairs, and of what is known by its Rényi curve."""
 
 import math
 from fractions import Fraction
@@ -9,6 +7,7 @@ import pytest
 from mpmath import mp, mpf
 
 import accountant as ac
+from accountant.sampling.sampled_atoms import add_from_curve, remove_from_curve
 
 # Of a few outcomes, which are taken one by one, and of many, which are taken by arrays.
 FEW = ((0.5, 0.25, 0.125, 0.125), (0.125, 0.25, 0.5, 0.125))
@@ -60,3 +59,48 @@ def test_losses_and_masses_lie_within_their_errors(masses, rate):
                     assert abs(found[place] - exact) <= 2 * Fraction(table.relative_error) * exact
             assert infinite[0] <= Fraction(table.infinite_p) * (1 + Fraction(table.relative_error))
             assert infinite[1] <= Fraction(table.infinite_q) * (1 + Fraction(table.relative_error))
+
+
+def curve_truth(curve, q, n, factor):
+    """Return Theorem M16's bound at an integer order, with 40 digits."""
+    q, total = mpf(q), mpf(0)
+    for j in range(2, n + 1):
+        each = mp.exp((j - 1) * mpf(curve(float(j)))) * (factor if j > 2 else 1) - 1
+        total += mp.binomial(n, j) * q**j * (1 - q) ** (n - j) * each
+    return mp.log1p(total) / (n - 1)
+
+
+@pytest.mark.long(keep=8)
+@pytest.mark.parametrize("q", [5e-324, 1e-20, 0.003, 0.5, 1.0 - 2.0**-53])
+@pytest.mark.parametrize("rho", [1e-18, 0.01, 3.0])
+def test_integer_orders(q, rho):
+    def curve(order):
+        return rho * order
+
+    with mp.workdps(40):
+        for n in (2, 3, 17, 120):
+            for bound, factor in ((remove_from_curve, 1), (add_from_curve, 3)):
+                found, exact = bound(curve, q, float(n)), curve_truth(curve, q, n, factor)
+                assert found >= exact
+                assert found <= exact * (1 + mpf("1e-9")) + 1e-300
+
+
+def test_orders_between_are_on_the_chord_and_below_the_next():
+    def curve(order):
+        return 0.3 * order
+
+    ends = remove_from_curve(curve, 0.1, 7.0), remove_from_curve(curve, 0.1, 8.0)
+    found = remove_from_curve(curve, 0.1, 7.25)
+    chord = (0.75 * 6.0 * ends[0] + 0.25 * 7.0 * ends[1]) / 6.25
+    assert found == pytest.approx(min(chord, ends[1]), rel=1e-13)
+    assert ends[0] <= found <= ends[1]
+
+
+def test_a_curve_that_ends():
+    def curve(order):
+        return 0.1 * order if order < 6.0 else math.inf
+
+    assert remove_from_curve(curve, 0.1, 5.0) < math.inf
+    # the chord needs the next integer
+    assert remove_from_curve(curve, 0.1, 5.5) == math.inf
+    assert add_from_curve(curve, 0.1, 9.0) == math.inf

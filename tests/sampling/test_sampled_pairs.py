@@ -14,9 +14,10 @@ from scipy.special import logsumexp
 
 import accountant as ac
 from accountant import NeighbouringRelation as Relation
-from accountant import sampling
+from accountant import derived, sampling
 from accountant.sampling.replacement_pair import wang_balle_kasiviswanathan
 from accountant.sampling.truncated_poisson import overflow_probability
+from support import every_mechanism
 from support.oracle.composed import ball
 from support.oracle.monotone_ratio import shifted
 
@@ -224,25 +225,19 @@ def test_what_has_no_theorem_is_refused(make, relation, named):
         make(relation=relation)
 
 
-def test_values_are_frozen_and_print_as_they_are_made():
-    makers = [
-        sampling.Allocated(1.0, steps=10),
-        sampling.FixedSizeSampled(1.0, batch_size=2, dataset_size=10),
-        sampling.WithReplacementSampled(
-            1.0, batch_size=2, dataset_size=10, relation=Relation.REPLACE_ONE
-        ),
-        sampling.TruncatedPoissonSampled(1.0, sampling_probability=0.1, cap=4, dataset_size=10),
-        sampling.RandomAllocation(dataset_size=10, steps_per_epoch=5, epochs=2, participations=2),
-        sampling.ShuffledBatches(
-            dataset_size=10, batch_size=5, epochs=2, relation=Relation.REPLACE_ONE
-        ),
-        sampling.PoissonSampler(dataset_size=10, sampling_probability=0.5, steps=2),
-    ]
-    names = vars(sampling) | {"NeighbouringRelation": Relation}
-    for one in makers:
-        again = eval(repr(one), names)
-        assert again == one
-        assert hash(again) == hash(one)
+SAMPLERS = [
+    sampling.RandomAllocation(dataset_size=10, steps_per_epoch=5, epochs=2, participations=2),
+    sampling.ShuffledBatches(dataset_size=10, batch_size=5, epochs=2, relation=REPLACE),
+    sampling.PoissonSampler(dataset_size=10, sampling_probability=0.5, steps=2),
+]
+KNOWN = [one for one in every_mechanism.SAMPLED if "LossDistribution" not in repr(one)]
+
+
+@pytest.mark.parametrize("one", [*KNOWN, *SAMPLERS], ids=repr)
+def test_values_print_as_they_are_made(one):
+    again = eval(repr(one), vars(ac) | vars(ac.mechanisms) | vars(derived) | vars(sampling))
+    assert again == one
+    assert hash(again) == hash(one)
 
 
 @pytest.mark.long(keep=6)

@@ -76,40 +76,6 @@ def inclusion(sampler, seed=5):
     return np.array(rows)
 
 
-@pytest.mark.long
-def test_poisson_coins_are_independent():
-    table = inclusion(
-        sampling.PoissonSampler(dataset_size=8, sampling_probability=0.3, steps=20000)
-    )
-    # Every subset of the first three records, against the product law.
-    code = (table[:, :3] @ [1, 2, 4]).astype(int)
-    expected = [0.3 ** bin(c).count("1") * 0.7 ** (3 - bin(c).count("1")) for c in range(8)]
-    counts = np.bincount(code, minlength=8)
-    assert stats.chisquare(counts, 20000 * np.array(expected)).pvalue > SIGNIFICANCE
-    sizes = np.bincount(table.sum(axis=1).astype(int), minlength=9)
-    law = 20000 * stats.binom(8, 0.3).pmf(np.arange(9))
-    assert stats.chisquare(sizes[:7], law[:7] * sizes[:7].sum() / law[:7].sum()).pvalue > 1e-4
-    assert set(np.unique(table)) == {0.0, 1.0}
-
-
-def test_fixed_size_batches():
-    table = inclusion(sampling.FixedSizeSampler(dataset_size=6, batch_size=2, steps=15000))
-    assert (table.sum(axis=1) == 2).all()
-    pairs = {pair: i for i, pair in enumerate(combinations(range(6), 2))}
-    counts = np.zeros(15)
-    for row in table:
-        counts[pairs[tuple(np.flatnonzero(row))]] += 1
-    assert uniform_p_value(counts) > SIGNIFICANCE
-
-
-def test_draws_with_replacement():
-    table = inclusion(sampling.WithReplacementSampler(dataset_size=4, batch_size=3, steps=12000))
-    assert (table.sum(axis=1) == 3).all()
-    counts = np.bincount(table[:, 0].astype(int), minlength=4)
-    expected = 12000 * stats.binom(3, 0.25).pmf(np.arange(4))
-    assert stats.chisquare(counts, expected).pvalue > SIGNIFICANCE
-
-
 @pytest.mark.long(keep=1)
 @pytest.mark.parametrize("picks", [1, 2])
 def test_random_allocation(picks):
@@ -138,29 +104,6 @@ def test_shuffled_batches_partition_every_epoch():
         assert sorted(np.concatenate(three).tolist()) == list(range(7))
         place[[0 in b for b in three].index(True)] += 1
     assert stats.chisquare(place, 6000 * np.array([3, 3, 1]) / 7).pvalue > SIGNIFICANCE
-
-
-def test_truncated_poisson_never_exceeds_its_cap():
-    sampler = sampling.TruncatedPoissonSampler(
-        dataset_size=10, sampling_probability=0.4, cap=5, steps=12000
-    )
-    table = inclusion(sampler)
-    sizes = np.bincount(table.sum(axis=1).astype(int), minlength=6)
-    law = stats.binom(10, 0.4).pmf(np.arange(11))
-    expected = np.append(law[:5], law[5:].sum())
-    assert sizes.size == 6
-    assert stats.chisquare(sizes, 12000 * expected).pvalue > SIGNIFICANCE
-    assert uniform_p_value(table.sum(axis=0)) > SIGNIFICANCE
-
-
-def test_cyclic_and_full_batches():
-    cyclic = [
-        b.tolist() for b in sampling.CyclicBatches(dataset_size=5, batch_size=2, epochs=2).batches()
-    ]
-    assert cyclic == [[0, 1], [2, 3], [4]] * 2
-    assert [b.tolist() for b in sampling.FullBatch(dataset_size=3, steps=2).batches()] == [
-        [0, 1, 2]
-    ] * 2
 
 
 def test_seeds():

@@ -28,18 +28,18 @@ FLAGS = [
 ]
 
 
-def installed() -> str | None:
+def installed():
     names = ("chromium", "chromium-browser", "google-chrome")
     return next((path for name in names if (path := shutil.which(name))), None)
 
 
-def axe() -> Path | None:
+def axe():
     """Return the script of axe-core: AXE_CORE, or what npm installed in the checkout."""
     places = os.environ.get("AXE_CORE"), ROOT / "node_modules" / "axe-core" / "axe.min.js"
     return next((Path(place) for place in places if place and Path(place).is_file()), None)
 
 
-def violations(page: "Page") -> list:
+def violations(page):
     """Return what axe-core finds wrong with the page, and where."""
     page.ask(axe().read_text(encoding="utf-8") + ";0")
     answer = page.call(
@@ -55,11 +55,11 @@ def violations(page: "Page") -> list:
 class Page:
     """One page; collects what the console says and what is requested."""
 
-    def __init__(self, out: int, into: int) -> None:
+    def __init__(self, out, into):
         self._out, self._into = out, into
         self._numbers = itertools.count(1)
         self._rest = b""
-        self.events: list[dict] = []
+        self.events = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
             "sessionId"
@@ -69,7 +69,7 @@ class Page:
 
     _session: str | None = None
 
-    def call(self, method: str, **params):
+    def call(self, method, **params):
         number = next(self._numbers)
         message = {"id": number, "method": method, "params": params}
         if self._session:
@@ -82,7 +82,7 @@ class Page:
                 return answer["result"]
             self.events.append(answer)
 
-    def _receive(self) -> dict:
+    def _receive(self):
         deadline = time.monotonic() + 60.0
         while b"\0" not in self._rest:
             ready = select.select([self._into], [], [], max(deadline - time.monotonic(), 0.0))[0]
@@ -93,7 +93,7 @@ class Page:
         first, self._rest = self._rest.split(b"\0", 1)
         return json.loads(first)
 
-    def open(self, url: str, *, script: bool = True, width: int = 900) -> None:
+    def open(self, url, *, script=True, width=900):
         self.events.clear()
         self.call("Emulation.setScriptExecutionDisabled", value=not script)
         self.call(
@@ -104,18 +104,18 @@ class Page:
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._receive())
 
-    def scheme(self, name: str) -> None:
+    def scheme(self, name):
         """Show pages as to someone who prefers "light" or "dark"."""
         feature = {"name": "prefers-color-scheme", "value": name}
         self.call("Emulation.setEmulatedMedia", features=[feature])
 
-    def ask(self, expression: str):
+    def ask(self, expression):
         """Evaluate JavaScript; the debugger may do so where the page may not."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    def wait(self, expression: str, seconds: float = 30.0):
+    def wait(self, expression, seconds=30.0):
         """Return what an expression is as soon as it is true."""
         deadline = time.monotonic() + seconds
         while not (found := self.ask(expression)):
@@ -123,13 +123,13 @@ class Page:
             time.sleep(0.02)
         return found
 
-    def write(self, selector: str, text: str) -> None:
+    def write(self, selector, text):
         """Replace what a field holds, as somebody who types."""
         self.ask(f"document.querySelector('{selector}').focus()")
         self.ask(f"document.querySelector('{selector}').select()")
         self.call("Input.insertText", text=text)
 
-    def click(self, selector: str) -> None:
+    def click(self, selector):
         """Press the left button of the mouse above the middle of an element."""
         self.ask(f"document.querySelector('{selector}').scrollIntoView({{block: 'center'}})")
         x, y = self.ask(
@@ -139,24 +139,24 @@ class Page:
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
-    def press(self, key: str, code: int) -> None:
+    def press(self, key, code):
         for kind in ("rawKeyDown", "keyUp"):
             self.call(
                 "Input.dispatchKeyEvent",
                 type=kind, key=key, code=key, windowsVirtualKeyCode=code,
             )  # fmt: skip
 
-    def screenshot(self) -> bytes:
+    def screenshot(self):
         answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         return base64.b64decode(answer["data"])
 
-    def complaints(self) -> list[dict]:
+    def complaints(self):
         """Return errors and warnings of the console, and exceptions."""
         self.ask("0")
         bad = ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled")
         return [event for event in self.events if event.get("method") in bad]
 
-    def requests(self) -> list[str]:
+    def requests(self):
         """Return the addresses that were asked for."""
         self.ask("0")
         return [
@@ -174,7 +174,7 @@ def browser(profile):
     theirs_in, ours_out = os.pipe()
     ours_in, theirs_out = os.pipe()
 
-    def wire() -> None:
+    def wire():
         # The protocol's pipe is descriptors 3 and 4; first out of the way, they may be in use.
         spare = os.dup(theirs_in), os.dup(theirs_out)
         os.dup2(spare[0], 3)

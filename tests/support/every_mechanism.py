@@ -6,7 +6,7 @@ class which ledger files know is here.
 
 import math
 
-import numpy as np
+from scipy.special import ndtr
 
 import accountant as ac
 from accountant import NeighbouringRelation as Relation
@@ -19,29 +19,16 @@ from accountant.learn.convex.mechanism import ObjectivePerturbation
 from accountant.sampling.poisson_replacement import PoissonReplacement, TruncatedReplacement
 
 REPLACE, ZERO_OUT = Relation.REPLACE_ONE, Relation.ZERO_OUT
-NORMAL = math.sqrt(0.5)
-
-
-def _normal_below(mean):
-    return lambda x: 0.5 * _erfc((mean - np.asarray(x)) * NORMAL)
-
-
-def _normal_above(mean):
-    return lambda x: 0.5 * _erfc((np.asarray(x) - mean) * NORMAL)
-
-
-_erfc = np.vectorize(math.erfc, otypes=[float])
 
 
 def by_density(infinite=0.0):
     """Return the loss N(1/2, 1) of Gaussian noise of scale one, by its distribution functions."""
     rest = 1.0 - infinite
-    below, above = _normal_below(0.5), _normal_above(0.5)
     return m.LossDistribution(
-        lambda x: rest * below(x),
-        lambda x: rest * above(x) + infinite,
-        _normal_below(-0.5),
-        _normal_above(-0.5),
+        lambda x: rest * ndtr(x - 0.5),
+        lambda x: rest * ndtr(0.5 - x) + infinite,
+        lambda x: ndtr(x + 0.5),
+        lambda x: ndtr(-0.5 - x),
         relative_error=1e-12,
         infinite_mass=infinite,
     )

@@ -1,7 +1,5 @@
 """Floating-point environments other than the default one, for the calling thread."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import ctypes.util
@@ -9,7 +7,6 @@ import functools
 import mmap
 import platform
 import sys
-from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -29,7 +26,7 @@ CODE = {
 
 
 @functools.cache
-def _control() -> tuple[Callable[[], int], Callable[[int], None]]:
+def _control():
     """Return what reads and what writes the control register."""
     machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(MACHINE, MACHINE)
     if machine not in CODE or not hasattr(mmap, "PROT_EXEC"):
@@ -45,24 +42,24 @@ def _control() -> tuple[Callable[[], int], Callable[[int], None]]:
     read_to, write_from = kind(start), kind(start + 64)
     word = ctypes.c_uint64(0)
 
-    def read() -> int:
+    def read():
         read_to(ctypes.addressof(word))
         return word.value
 
-    def write(value: int, _keep: object = page) -> None:
+    def write(value, _keep=page):
         word.value = value
         write_from(ctypes.addressof(word))
 
     return read, write
 
 
-def control() -> int:
+def control():
     """Return the control bits of the floating-point environment, without the sticky flags."""
     return _control()[0]() & ~0x3F
 
 
 @contextlib.contextmanager
-def mode(name: str) -> Iterator[None]:
+def mode(name):
     """Run in an environment of ``MODES``."""
     read, write = _control()
     before, x86 = read(), MACHINE in ("x86_64", "amd64")
@@ -80,7 +77,7 @@ def mode(name: str) -> Iterator[None]:
         write(before)
 
 
-def forget() -> None:
+def forget():
     """Empty every cache of the package, so that nothing is remembered from another environment."""
     for name, module in list(sys.modules.items()):
         if name.startswith("accountant"):

@@ -31,23 +31,23 @@ FLAGS = [
 OBJECTS = Path(tempfile.gettempdir()) / f"accountant-objects-{getpass.getuser()}"
 
 
-def core_files(sources: Path = SOURCES) -> list[Path]:
+def core_files(sources=SOURCES):
     """The C files of the accountant's core: all but those that trainers call."""
     return sorted(path for path in sources.rglob("*.c") if path.parent.name != "training")
 
 
-def core_file(name: str, sources: Path = SOURCES) -> Path:
+def core_file(name, sources=SOURCES):
     """The file of that name, in whichever folder it is."""
     (found,) = sources.rglob(name)
     return found
 
 
-def folders(sources: Path = SOURCES) -> list[str]:
+def folders(sources=SOURCES):
     """The compiler's options for the folders of headers."""
     return [f"-I{sources}", *(f"-I{sources / folder}" for folder in FOLDERS)]
 
 
-def compiler() -> list[str]:
+def compiler():
     """The C compiler's command; skips the test where there is none."""
     command = os.environ.get("CC", "").split() or [
         next((name for name in ("cc", "gcc", "clang") if shutil.which(name)), "")
@@ -59,7 +59,7 @@ def compiler() -> list[str]:
     return command
 
 
-def build(directory: Path, files: list[Path], include: Path = SOURCES) -> ctypes.CDLL:
+def build(directory, files, include=SOURCES):
     """Compile ``files`` into a library of its own in ``directory`` and load it.
 
     Objects of the core as it is are kept for the next library: many tests compile all of it.
@@ -72,7 +72,7 @@ def build(directory: Path, files: list[Path], include: Path = SOURCES) -> ctypes
     return ctypes.CDLL(str(library))
 
 
-def _compiled(directory: Path, file: Path, include: Path, headers: bytes, *, kept: bool) -> Path:
+def _compiled(directory, file, include, headers, *, kept):
     command = [*compiler(), *FLAGS, "-c", *folders(include), str(file), "-o"]
     original = next(SOURCES.rglob(file.name), None)
     if not kept or original is None or original.read_bytes() != file.read_bytes():
@@ -89,11 +89,11 @@ def _compiled(directory: Path, file: Path, include: Path, headers: bytes, *, kep
     return found
 
 
-def _contents(files: list[Path]) -> bytes:
+def _contents(files):
     return b"\0".join(file.name.encode() + b"\0" + file.read_bytes() for file in files)
 
 
-def _run(command: list[str]) -> None:
+def _run(command):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -134,12 +134,12 @@ EACH(libm_erfc, erfc(x))
 class Elementary:
     """The elementary functions the core uses, by name, over float64 arrays."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory):
         source = directory / "driver.c"
         source.write_text(DRIVER)
         self._library = build(directory, [source])
 
-    def __call__(self, name: str, x: np.ndarray, y: np.ndarray | None = None) -> np.ndarray:
+    def __call__(self, name, x, y=None):
         x = np.ascontiguousarray(x, dtype=np.float64)
         y = x if y is None else np.ascontiguousarray(y, dtype=np.float64)
         out = np.empty_like(x)
@@ -162,17 +162,17 @@ class Mutant(NamedTuple):
     file: str
     patch: Patch
 
-    def applies(self) -> bool:
+    def applies(self):
         """Return whether there is one place for it."""
         return core_file(self.file).read_text().count(self.patch.old) == 1
 
 
-def mutants(table: dict[str, Patch]) -> list[Mutant]:
+def mutants(table):
     """Return the patches of a table by file and name."""
     return [Mutant(*reversed(key.split(": ", 1)), patch) for key, patch in table.items()]
 
 
-def patched(directory: Path, mutant: Mutant | None) -> Path:
+def patched(directory, mutant):
     """Return a copy of the sources, patched."""
     sources = shutil.copytree(SOURCES, directory / "src")
     if mutant is not None:
@@ -193,10 +193,10 @@ class Core:
 
     REMOVE, ADD, EITHER = range(3)
 
-    def __init__(self, directory: Path, sources: Path) -> None:
+    def __init__(self, directory, sources):
         self._library = build(directory, core_files(sources), sources)
 
-    def _call(self, name: str, *arguments: float, direction: int) -> tuple[float, float]:
+    def _call(self, name, *arguments, direction):
         out = Bounds()
         doubles = map(ctypes.c_double, arguments)
         status = self._library[name](*doubles, ctypes.c_int(direction), ctypes.byref(out))

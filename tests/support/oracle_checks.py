@@ -7,7 +7,6 @@ The functions take the core to judge, so that test_core_mutants.py can hand them
 import json
 import math
 import random
-from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -17,7 +16,7 @@ DATA = Path(__file__).parent / "data"
 DIRECTION = {"remove": answers.REMOVE, "add": answers.ADD}
 
 
-def stored(name: str) -> list[dict]:
+def stored(name):
     with (DATA / name).open() as lines:
         return [json.loads(line) for line in lines]
 
@@ -26,33 +25,33 @@ PROFILE = stored("psg_profile.jsonl")
 RENYI = stored("psg_renyi.jsonl")
 
 
-def largest_double_below(x: Decimal) -> float:
+def largest_double_below(x):
     value = float(x)
     return value if Decimal(value) <= x else math.nextafter(value, -math.inf)
 
 
-def smallest_double_above(x: Decimal) -> float:
+def smallest_double_above(x):
     value = float(x)
     return value if Decimal(value) >= x else math.nextafter(value, math.inf)
 
 
-def problem(row: dict) -> tuple[float, float, float]:
+def problem(row):
     return row["q"], row["sigma"], float(row["steps"])
 
 
-def deltas_around(row: dict) -> tuple[float, float]:
+def deltas_around(row):
     """Doubles just below and just above the profile, within an ulp of its enclosure."""
     below = largest_double_below(Decimal(row["lower"]))
     return below, smallest_double_above(Decimal(row["upper"]))
 
 
-def disjoint(bracket: tuple[float, float], row: dict) -> bool:
+def disjoint(bracket, row):
     """Whether the bracket misses the stored enclosure, or is no bracket at all."""
     lower, upper = map(Decimal, bracket)
     return not (lower <= Decimal(row["upper"]) and upper >= Decimal(row["lower"]))
 
 
-def wrong_deltas(core, rows: list[dict]) -> Iterator[dict]:
+def wrong_deltas(core, rows):
     """Rows whose bracket on delta misses the enclosure of the truth."""
     for row in rows:
         direction = DIRECTION[row["direction"]]
@@ -60,7 +59,7 @@ def wrong_deltas(core, rows: list[dict]) -> Iterator[dict]:
             yield row
 
 
-def wrong_epsilons(core, rows: list[dict]) -> Iterator[dict]:
+def wrong_epsilons(core, rows):
     """Rows where epsilon just below the profile's delta is too small, or just above it too large.
 
     epsilon(delta) does not increase, so at ``below`` it is at least the stored epsilon and at
@@ -79,7 +78,7 @@ def wrong_epsilons(core, rows: list[dict]) -> Iterator[dict]:
             yield row
 
 
-def wrong_divergences(core, rows: list[dict]) -> Iterator[dict]:
+def wrong_divergences(core, rows):
     """Rows whose bracket on the Rényi divergence misses the enclosure of the truth."""
     for row in rows:
         direction = DIRECTION[row["direction"]]
@@ -87,7 +86,7 @@ def wrong_divergences(core, rows: list[dict]) -> Iterator[dict]:
             yield row
 
 
-def claimed_tight(q: float, sigma: float, steps: float, delta: float, epsilon: float) -> bool:
+def claimed_tight(q, sigma, steps, delta, epsilon):
     """The domain where docs/accuracy.md claims a relative width in epsilon of at most 1e-9.
 
     Either participation is not rare at all, or the run is a typical one.
@@ -101,11 +100,11 @@ def claimed_tight(q: float, sigma: float, steps: float, delta: float, epsilon: f
 Problem = tuple[float, float, float, float]  # q, sigma, steps, delta
 
 
-def random_problems(seed: int, n: int) -> Iterator[Problem]:
+def random_problems(seed, n):
     """Problems over the whole range; half of them with a power of ten of steps."""
     draw = random.Random(seed)
 
-    def log_uniform(low: float, high: float) -> float:
+    def log_uniform(low, high):
         return min(max(math.exp(draw.uniform(math.log(low), math.log(high))), low), high)
 
     for i in range(n):
@@ -114,7 +113,7 @@ def random_problems(seed: int, n: int) -> Iterator[Problem]:
         yield q, log_uniform(0.2, 100.0), steps, log_uniform(1e-30, 0.9)
 
 
-def contradictions(core, problems: Iterable[Problem]) -> Iterator[tuple[str, Problem]]:
+def contradictions(core, problems):
     """What no bracket of the truth can do, problem by problem."""
     remove, add, either = core.REMOVE, core.ADD, core.EITHER
     for q, sigma, steps, delta in problems:

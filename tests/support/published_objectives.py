@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-def normal_profile(epsilon: float, mu: float) -> float:
+def normal_profile(epsilon, mu):
     """Return an upper bound on Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ), at any real ε."""
     if mu == 0.0:
         return max(-math.expm1(epsilon), 0.0) if epsilon < 0.0 else 0.0
@@ -42,9 +42,7 @@ class Published(NamedTuple):
     noise: float
 
 
-def chaudhuri_monteleoni_sarwate(
-    epsilon: float, *, regularization: float, slope: float, curvature: float
-) -> Published:
+def chaudhuri_monteleoni_sarwate(epsilon, *, regularization, slope, curvature):
     """Return λ and the scale s of noise of density ``exp(-|b| / s)``, pure ε, replace-one.
 
     Chaudhuri, Monteleoni and Sarwate, JMLR 12 (2011), Algorithm 2 and Theorem 9. ``slope`` and
@@ -57,9 +55,7 @@ def chaudhuri_monteleoni_sarwate(
     return Published(curvature / math.expm1(epsilon / 4.0), 4.0 * slope / epsilon)
 
 
-def kifer_smith_thakurta(
-    epsilon: float, delta: float, *, regularization: float, slope: float, curvature: float
-) -> Published:
+def kifer_smith_thakurta(epsilon, delta, *, regularization, slope, curvature):
     """Return λ and the standard deviation of Gaussian noise, (ε, δ), replace-one.
 
     Kifer, Smith and Thakurta, COLT 2012, Algorithm 1 and Theorem 2, for Hessians of rank one.
@@ -69,9 +65,7 @@ def kifer_smith_thakurta(
     return Published(lam, noise)
 
 
-def redberg_koskela_wang_delta(
-    epsilon: float, *, noise: float, regularization: float, slope: float, curvature: float
-) -> float:
+def redberg_koskela_wang_delta(epsilon, *, noise, regularization, slope, curvature):
     """Return δ of the Gaussian variant under add-or-remove, for λ above ``curvature``.
 
     Redberg, Koskela and Wang, NeurIPS 2023, Theorem 3.1.
@@ -91,12 +85,10 @@ def redberg_koskela_wang_delta(
     return min(1.0 - rest + 2.0 * rest * normal_profile(half, mu), 1.0)
 
 
-def redberg_koskela_wang(
-    epsilon: float, delta: float, *, regularization: float, slope: float, curvature: float
-) -> Published:
+def redberg_koskela_wang(epsilon, delta, *, regularization, slope, curvature):
     """Return λ and the least standard deviation for which their δ(ε) is at most ``delta``."""
 
-    def cost(noise: float) -> float:
+    def cost(noise):
         return redberg_koskela_wang_delta(
             epsilon, noise=noise, regularization=regularization, slope=slope, curvature=curvature
         )

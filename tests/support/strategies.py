@@ -6,7 +6,7 @@ Extend these with every feature: a law holds for what the strategies draw.
 from hypothesis import strategies as st
 
 
-def log_uniform(low: float, high: float, *corners: float) -> st.SearchStrategy[float]:
+def log_uniform(low, high, *corners):
     """Draw a double whose logarithm is uniform, or a corner."""
     import math
 

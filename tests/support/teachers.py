@@ -1,7 +1,5 @@
 """A model for examples with teachers, in a module that their processes can import."""
 
-from __future__ import annotations
-
 import numpy as np
 
 __all__ = ["Nearest"]

@@ -13,7 +13,7 @@ PAGE, MODULE = BUILT / "accountant.html", BUILT / "accountant.wasm"
 WORDS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
-def is_missing() -> str | None:
+def is_missing():
     """Say what the tests of the module lack here."""
     if not MODULE.exists():
         return "the web module is not built (make -C web)"

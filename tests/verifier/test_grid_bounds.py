@@ -1,58 +1,26 @@
 """Whatever knots a document names, the grid's bound is not below the profile by enumeration."""
 
-import itertools
 import json
 import random
 from fractions import Fraction
 from types import SimpleNamespace
 
-import pytest
-
-pytest.importorskip("flint")
 import mpmath
+import pytest
 from flint import arb, ctx, fmpz
 
+import accountant as ac
+from dp_verifier import Refused, check
 from dp_verifier.document import checked, read
 from dp_verifier.evidence import BOUNDS
 from dp_verifier.grid import Knots
 from dp_verifier.laws import law_of
-
-MP = mpmath.MPContext()
-MP.dps = 60
+from support.oracle import compositions as outcomes
 
 
 def exact(value):
     """The decimal that a document has."""
-    return MP.mpf(str(value))
-
-
-def response(epsilon, categories, infinite):
-    grown = MP.exp(epsilon)
-    total, rest = grown + categories - 1, exact(infinite)
-    kept = [(grown, 1), (categories - 2, categories - 2), (1, grown)]
-    pairs = [((1 - rest) * p / total, (1 - rest) * q / total) for p, q in kept]
-    return [*pairs, (rest, MP.mpf(0)), (MP.mpf(0), rest)]
-
-
-def on_integers(mass, move, reach):
-    weights = {j: mass(abs(j)) for j in range(-reach, reach + 1)}
-    total, none = MP.fsum(weights.values()), MP.mpf(0)
-    places = range(-reach, reach + move + 1)
-    return [(weights.get(j - move, none) / total, weights.get(j, none) / total) for j in places]
-
-
-def profile(laws, epsilon, remove):
-    """The profile of one step of each law, by all their outcomes."""
-    found, limit = MP.mpf(0), MP.exp(epsilon)
-    sides = [pairs if remove else [(q, p) for p, q in pairs] for pairs in laws]
-    for each in itertools.product(*sides):
-        p, q = (MP.fprod(one[k] for one in each) for k in (0, 1))
-        found += max(p - limit * q, 0)
-    return found
-
-
-def sampled(pairs, rate):
-    return [(rate * p + (1 - rate) * q, q) for p, q in pairs]
+    return arb(str(value))
 
 
 def random_part(rng):
@@ -66,22 +34,19 @@ def random_part(rng):
             rng.choice((0, 0.1)),
         )
         part = {"randomised_response": epsilon, "categories": k, "infinite": rest}
-        pairs = response(exact(epsilon), k, rest)
+        pairs = outcomes.response(exact(epsilon), k, exact(rest))
     elif kind == "listed":
         p, q = rng.choice((([0.5, 0.5, 0], [0.25, 0.5, 0.25]), ([0, 1], [0.75, 0.25])))
         part, pairs = {"p": p, "q": q}, [(exact(u), exact(v)) for u, v in zip(p, q, strict=True)]
     elif kind == "laplace":
         scale, move = rng.choice((0.3, 1.0)), rng.choice((1, 3))
         part = {"discrete_laplace": scale, "sensitivity": move}
-        pairs = on_integers(lambda j: MP.exp(-j / exact(scale)), move, 140)
-        ends = [pairs[:141], pairs[140 + move :]]
-        sums = [tuple(MP.fsum(one[k] for one in end) for k in (0, 1)) for end in ends]
-        pairs = [sums[0], *pairs[141 : 140 + move], sums[1]]
+        pairs = outcomes.discrete_laplace(exact(scale), move)
     else:
         part = {"discrete_gaussian": 0.7, "sensitivity": 2}
-        pairs = on_integers(lambda j: MP.exp(-(j**2) / (2 * exact(0.7) ** 2)), 2, 16)
+        pairs = outcomes.discrete_gaussian(exact(0.7), 2, 16)
     if rate != 1:
-        part["sampled"], pairs = rate, sampled(pairs, exact(rate))
+        part["sampled"], pairs = rate, outcomes.sampled(pairs, exact(rate), False)
     return part | {"count": 1}, pairs
 
 
@@ -89,7 +54,8 @@ def random_part(rng):
 @pytest.mark.parametrize("seed", range(40))
 def test_no_knots_give_less_than_the_truth(seed):
     rng = random.Random(seed)
-    chosen = [random_part(rng) for _ in range(rng.choice((1, 2, 2, 3)))]
+    with ctx.workprec(256):
+        chosen = [random_part(rng) for _ in range(rng.choice((1, 2, 2, 3)))]
     while len(chosen) > 2 and sum(len(pairs) for _, pairs in chosen) > 60:
         chosen.pop()
     with ctx.workprec(256):
@@ -102,9 +68,9 @@ def test_no_knots_give_less_than_the_truth(seed):
             )
             epsilon, remove = rng.choice((0.0, 0.05, 1.0, 5.0, 40.0)), rng.random() < 0.5
             bound = BOUNDS["grid"](laws, given, remove, arb(str(epsilon)))
-            truth = profile([pairs for _, pairs in chosen], exact(epsilon), remove)
-            upper = MP.mpf(bound.upper().str(50, radius=False))
-            assert upper >= truth * (1 - exact(1e-45)), (chosen[0][0], given, remove)
+            sides = [pairs if remove else outcomes.reverse(pairs) for _, pairs in chosen]
+            truth = outcomes.profile(outcomes.product(sides), exact(epsilon))
+            assert bound.upper() >= truth * (1 - exact(1e-45)), (chosen[0][0], given, remove)
 
 
 def test_a_share_next_to_a_whole_number_of_units_is_not_counted_as_the_next_one():
@@ -116,3 +82,54 @@ def test_a_share_next_to_a_whole_number_of_units_is_not_counted_as_the_next_one(
         knots = Knots(SimpleNamespace(low=0, high=1, bits=10, spacing=spacing), True)
         one = ([fmpz(0), fmpz(1024)], fmpz(0))
         assert int(knots.product(one, one)[1]) >= 1024 - kept
+
+
+def document(p, q, delta):
+    evidence = {"kind": "grid", "spacing": 0.01, "low": -200, "high": 200, "bits": 64}
+    part = {"p": p, "q": q, "count": 1}
+    claim = {"relation": "add-or-remove", "direction": "both", "epsilon": 0, "delta": delta}
+    whole = {"format": "dp-certificate", "version": 1, "claim": claim | {"parts": [part]}}
+    return json.dumps(whole | {"evidence": {"remove": evidence, "add": evidence}})
+
+
+@pytest.mark.parametrize(
+    ("p", "q"),
+    [
+        ([0.1, 0.1], [0.1, 0.1]),
+        ([0], [0]),
+        ([1], [0.5]),
+        ([0.5, 0.5], [0.5, 1]),
+        ([0.5, 0.499999], [0.5, 0.499999]),
+    ],
+)
+def test_masses_of_some_outcomes_show_nothing(p, q):
+    with pytest.raises(Refused, match="their sum is not 1"):
+        check(document(p, q, 0.999))
+
+
+def test_a_sum_that_misses_one_by_rounding_is_shared():
+    third = 0.3333333333333333
+    claim, _ = check(document([third] * 3, [third] * 3, 1e-15))
+    assert sum(claim.parts[0].p) != 1
+    uneven = ac.DominatingPMFs((0.1, 0.2, 0.7), (third, third, third))
+    assert check(ac.certificate(3 * uneven, 1e-3).text)
+
+
+def test_a_sample_shows_nothing_about_replacing_a_record():
+    given = json.loads(document([0.6, 0.4], [0.4, 0.6], 0.999))
+    given["claim"]["parts"][0]["sampled"] = 0.1
+    assert check(json.dumps(given))
+    given["claim"]["relation"] = "replace-one"
+    with pytest.raises(Refused, match="not that of replacing"):
+        check(json.dumps(given))
+
+
+def test_a_gaussian_sample_shows_nothing_about_replacing_a_record():
+    given = json.loads(ac.certificate(5 * ac.PoissonSampled(ac.Gaussian(2.0), 0.1), 1e-3).text)
+    assert check(json.dumps(given))
+    given["claim"]["relation"] = "replace-one"
+    with pytest.raises(Refused, match="not that of replacing"):
+        check(json.dumps(given))
+    plain = json.loads(ac.certificate(5 * ac.Gaussian(2.0), 1e-3).text)
+    plain["claim"]["relation"] = "replace-one"
+    assert check(json.dumps(plain))

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -19,9 +18,7 @@ from accountant.analyses.over_steps.history import (
     composed_bounds,
     counts_after,
     counts_at,
-    evenly,
     first,
-    spread,
 )
 from accountant.errors import UnsupportedError
 from accountant.ledger import Accountant
@@ -176,26 +173,6 @@ def test_the_counts_of_a_prefix(history, lengths):
         assert counts == tuple(Counter(releases[:n]).items())
         assert counts_after(history, n) == counts
         assert written_out(first(history, n)) == releases[:n]
-
-
-@given(st.integers(1, 10**6), st.integers(1, 50))
-def test_even_lengths_end_at_the_last_release(length, points):
-    found = evenly(length, points)
-    assert found == sorted(set(found))
-    assert found[0] >= 1
-    assert found[-1] == length
-    assert len(found) == min(length, points)
-    gaps = [b - a for a, b in zip([0, *found], found, strict=False)]
-    assert max(gaps) - min(gaps) <= 1
-
-
-@given(st.integers(1, 10**6), st.sampled_from([1.07, 1.4]))
-def test_spread_lengths_grow_by_at_most_a_factor(length, growth):
-    found = spread(length, growth)
-    assert found[0] == 1
-    assert found[-1] == length
-    for a, b in pairwise(found):
-        assert a < b <= max(a + 1, growth * a)
 
 
 def test_histories_too_long_for_a_curve_are_refused():

@@ -177,17 +177,9 @@ class TestRandomCompositions:
             assert split.lower <= whole.upper
 
     def test_incommensurate_lattices(self):
-        parts = [(randomized_response(1.0), 3), (randomized_response(math.sqrt(2.0)), 2)]
-
-        def truth(epsilon):
-            total = arb(0)
-            p = 1 / (1 + (-arb(math.sqrt(2.0))).exp())
-            for j in range(3):
-                loss = (2 * j - 2) * arb(math.sqrt(2.0))
-                mass = math.comb(2, j) * p**j * (1 - p) ** (2 - j)
-                total += mass * oracle.randomized_response(1.0, 3, arb(epsilon) - loss)
-            return total
-
+        kinds = (1.0, 3), (math.sqrt(2.0), 2)
+        law = laws.product([laws.power(laws.response(e), n) for e, n in kinds])
+        parts, truth = [(randomized_response(e), n) for e, n in kinds], partial(laws.profile, law)
         for delta in (1e-1, 1e-2, 1e-9):
             assert_epsilon(pld.epsilon_bounds(parts, delta), truth, delta)
 

@@ -1,12 +1,11 @@
 """Grids for incommensurate lattices: none contains all of them, and none need."""
 
-import itertools
 import math
 from functools import cache
 
-import mpmath as mp
 import numpy as np
 import pytest
+from flint import ctx
 
 from accountant.analyses.pld import Composed
 from accountant.analyses.pld import loss_grid as lattices
@@ -14,34 +13,20 @@ from accountant.analyses.pld.saddle_point import coarse_law
 from accountant.mechanisms import DiscreteGaussian, RandomizedResponse
 from accountant.pairs.atoms import ResponsePair
 from support.grid_pairs import Atoms, Gaussian, Laplace, randomized_response
+from support.oracle import compositions as laws
 
 PARTS = ((0.3, 60), (0.1 * math.sqrt(2.0), 130))
 
 
-@cache
-def law(bound, n):
-    """Return the losses of n randomised responses and their masses, with 40 digits."""
-    with mp.workdps(40):
-        p = 1 / (1 + mp.exp(-mp.mpf(bound)))
-        masses = [mp.binomial(n, j) * p**j * (1 - p) ** (n - j) for j in range(n + 1)]
-        return [((2 * j - n) * mp.mpf(bound), m) for j, m in enumerate(masses)]
-
-
+@ctx.workprec(300)
 def profile(epsilon):
     """Return the profile of both together, summed over the losses of both."""
-    one, other = (law(*part) for part in PARTS)
-    # The masses above a loss of the second part, and those times e^{-loss}.
-    above, weighed, ends = [mp.mpf(0)], [mp.mpf(0)], [loss for loss, _ in other]
-    for loss, mass in reversed(other):
-        above.append(above[-1] + mass)
-        weighed.append(weighed[-1] + mass * mp.exp(-loss))
-    total, place = mp.mpf(0), len(ends)
-    for loss, mass in one:
-        while place > 0 and ends[place - 1] + loss > epsilon:
-            place -= 1
-        beyond = len(ends) - place
-        total += mass * (above[beyond] - mp.exp(epsilon - loss) * weighed[beyond])
-    return total
+    return laws.profile(both(), epsilon)
+
+
+@cache
+def both():
+    return laws.product([laws.on_lattice(laws.response(bound), n) for bound, n in PARTS])
 
 
 def composed(**options):
@@ -51,32 +36,28 @@ def composed(**options):
 @pytest.mark.long(keep=2)
 @pytest.mark.parametrize("delta", [1e-3, 1e-9, 1e-30])
 def test_brackets_of_two_lattices(delta):
-    with mp.workdps(40):
-        bounds = composed(tolerance=1e-3).epsilon_bounds(delta)
-        assert profile(mp.mpf(float(bounds.lower))) > delta
-        assert profile(mp.mpf(float(bounds.upper))) <= delta
-        assert bounds.upper - bounds.lower <= 1e-3 * bounds.upper
-        epsilon = float(bounds.upper)
-        found, exact = composed(tolerance=1e-3).delta_bounds(epsilon), profile(mp.mpf(epsilon))
-        assert found.lower <= exact <= found.upper <= exact * (1 + mp.mpf("0.1"))
+    bounds = composed(tolerance=1e-3).epsilon_bounds(delta)
+    assert profile(bounds.lower) > delta
+    assert profile(bounds.upper) <= delta
+    assert bounds.upper - bounds.lower <= 1e-3 * bounds.upper
+    epsilon = float(bounds.upper)
+    found, exact = composed(tolerance=1e-3).delta_bounds(epsilon), profile(epsilon)
+    assert found.lower <= exact <= found.upper <= exact * 1.1
 
 
 @pytest.mark.parametrize("delta", [1e-3, 1e-9, 1e-30])
 @pytest.mark.parametrize("tolerance", [1e-6, 1e-3])
 def test_an_upper_end_alone_is_about_as_near(delta, tolerance):
-    with mp.workdps(40):
-        one = composed(tolerance=tolerance)
-        upper = one.epsilon_upper(delta)
-        assert profile(mp.mpf(upper)) <= delta
-        assert profile(mp.mpf(upper) * (1 - 2 * tolerance)) > delta
-        assert profile(mp.mpf(upper)) <= one.delta_upper(upper)
+    one = composed(tolerance=tolerance)
+    upper = one.epsilon_upper(delta)
+    assert profile(upper) <= delta
+    assert profile(upper * (1 - 2 * tolerance)) > delta
+    assert profile(upper) <= one.delta_upper(upper)
 
 
 def test_an_upper_end_alone_of_few_knots_is_nearer_than_the_tolerance():
     # No second grid follows, and three times as many knots cost little.
-    with mp.workdps(40):
-        upper = composed().epsilon_upper(1e-9)
-        assert profile(mp.mpf(upper) * (1 - mp.mpf("1e-7"))) > 1e-9
+    assert profile(composed().epsilon_upper(1e-9) * (1 - 1e-7)) > 1e-9
 
 
 def test_a_lattice_that_fits_is_kept():
@@ -114,26 +95,6 @@ def test_lattices_without_a_common_spacing():
     # 64·63 is the last denominator kept, and 61·62·63 beyond it.
     assert lattices.common_spacing([1.0, 1 + 1 / 64, 1 + 1 / 63]) == pytest.approx(1 / 4032)
     assert lattices.common_spacing([1.0, 1 + 1 / 61, 1 + 1 / 62, 1 + 1 / 63]) is None
-
-
-@pytest.mark.parametrize("tolerance", [1e-2, 1e-3, 1e-5, 0.0])
-@pytest.mark.parametrize("spacings", [(1.0, math.sqrt(2.0)), (0.3, 0.7, 1.1), (2.0,)])
-def test_fitting_spacings_against_all_candidates(spacings, tolerance):
-    most, least = 0.1, 1e-3
-    found = lattices.fitting_spacing(spacings, most, least, tolerance)
-    longest, lost = max(spacings), {}
-    for n in itertools.count(math.ceil(longest / most)):
-        if n >= max(int(longest / least), math.ceil(longest / most) + 1):
-            break
-        cell = longest / n
-        # What is rounded off a spacing, in parts of it; a few units in the last place are none.
-        lost[n] = max(
-            (s / cell - math.floor(s / cell * (1 + 4e-16))) / (s / cell) for s in spacings
-        )
-    good = [n for n, worst in lost.items() if worst <= tolerance]
-    expected = good[0] if good else min(lost, key=lost.get)
-    assert found == longest / expected
-    assert least <= found <= most
 
 
 def test_parts_know_their_lattices():
@@ -193,10 +154,3 @@ def test_what_lies_beside_a_lattice_is_found_wherever_it_is(points, masses, pure
     if max(points) < 100.0:
         pair = lattice_of([x / 4 for x in points], masses)
         assert lattices._is_pure(pair, coarse_law(pair, 1), 0.25, 0.5) is pure
-
-
-def test_spacings_that_need_no_division():
-    assert lattices.fitting_spacing((0.05,), 0.1, 1e-3, 1e-2) == 0.05
-    assert lattices.fitting_spacing((0.1,), 0.1, 1e-3, 1e-2) == 0.1
-    assert lattices.fitting_spacing((0.1, 0.05), 0.05, 1e-3, 1e-2) == 0.05
-    assert lattices.fitting_spacing((0.1, 0.09), 0.1, 0.099, 1e-9) == 0.1

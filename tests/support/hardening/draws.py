@@ -4,12 +4,8 @@ A call may raise an AccountantError. Anything else it raises, a NaN, a bracket u
 number outside its range is a finding.
 """
 
-from __future__ import annotations
-
 import math
 import struct
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +23,7 @@ CORNERS = (
     1.0 - 2.0**-53, 1.0 + 2.0**-52, 2.0**-53, 700.0, 745.2, 1e15, 0.1, 4.0, 100.0,
 )  # fmt: skip
 INTEGERS = (0, 1, 2, 3, 10, 1000, 10**6, 10**12, 2**53, 2**53 + 1, -1, 10**400, 64)
-JUNK: tuple[Any, ...] = (
+JUNK = (
     None, True, False, "1.0", b"x", 1j, [], {}, [1.0, True], [[1.0], [1.0, 2.0]], np.array(["a"]),
     np.float32(0.1), np.int8(3), np.bool_(True), np.array([]), np.array([[0.5, 1.0]]), object, ...,
     np.longdouble("0.1"), np.float16(2.0), np.array([None]), (1, 2), range(3), float,
@@ -38,33 +34,33 @@ JUNK: tuple[Any, ...] = (
 class Draw:
     """Numbers, words and choices from bytes; zeros once they are used up."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data):
         self._data = data
         self._at = 0
 
     @property
-    def used(self) -> str:
+    def used(self):
         """What has been read, in hexadecimal."""
         return self._data[: self._at].hex()
 
-    def take(self, size: int) -> bytes:
+    def take(self, size):
         part = self._data[self._at : self._at + size]
         self._at += size
         return part.ljust(size, b"\0")
 
-    def below(self, n: int) -> int:
+    def below(self, n):
         return int.from_bytes(self.take(2 if n <= 1 << 16 else 4), "little") % n
 
-    def choice(self, items: Any) -> Any:
+    def choice(self, items):
         return items[self.below(len(items))]
 
-    def unit(self) -> float:
+    def unit(self):
         return int.from_bytes(self.take(4), "little") / 2**32
 
-    def log_uniform(self, low: float, high: float) -> float:
+    def log_uniform(self, low, high):
         return math.exp(math.log(low) + self.unit() * (math.log(high) - math.log(low)))
 
-    def wild(self) -> Any:
+    def wild(self):
         """Anything at all."""
         kind = self.below(4)
         if kind == 0:
@@ -75,29 +71,29 @@ class Draw:
             return struct.unpack("<d", self.take(8))[0]
         return self.choice(JUNK)
 
-    def sane(self, low: float, high: float, odds: int = 12) -> Any:
+    def sane(self, low, high, odds=12):
         """Mostly a number that makes sense."""
         if self.below(odds) == 0:
             return self.wild()
         return self.log_uniform(low, high)
 
-    def probability(self) -> Any:
+    def probability(self):
         return self.sane(1e-9, 1.0)
 
-    def delta(self) -> Any:
+    def delta(self):
         return self.sane(1e-30, 0.99)
 
-    def loss(self) -> Any:
+    def loss(self):
         return self.sane(1e-6, 1e3)
 
-    def noise(self) -> Any:
+    def noise(self):
         return self.sane(0.2, 100.0)
 
-    def count(self, most: int = 10**6) -> Any:
+    def count(self, most=10**6):
         return self.wild() if self.below(12) == 0 else round(self.log_uniform(1, most))
 
 
-def judged(call: Callable[..., Any], *arguments: Any, most: float = math.inf, **named: Any) -> Any:
+def judged(call, *arguments, most=math.inf, **named):
     """Call, and look at what comes back."""
     try:
         result = call(*arguments, **named)

@@ -4,15 +4,11 @@ tests/hardening/test_fuzz.py runs a little of each target, ``make fuzz`` as much
 one likes.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from click.testing import CliRunner
@@ -25,13 +21,12 @@ from accountant.learn import checkpoint
 from accountant.learn.convex.mechanism import ObjectivePerturbation
 from accountant.ledger import schema
 from accountant.ledger.document import checksum
-from accountant.mechanisms.base import Mechanism
-from support.hardening.draws import CORNERS, INTEGERS, Draw, Finding, judged
+from support.hardening.draws import CORNERS, INTEGERS, Draw, Finding, judged  # noqa: F401
 
 # Numbers in, numbers out: one call, calibration, conversion.
 
 
-def quick(draw: Draw) -> None:
+def quick(draw):
     q, sigma, steps, workers = draw.probability(), draw.noise(), draw.count(10**9), None
     if draw.below(8) == 0:
         q = np.array([draw.log_uniform(1e-6, 1.0) for _ in range(1 + draw.below(3))])
@@ -53,7 +48,7 @@ def quick(draw: Draw) -> None:
     draw.choice(calls)()
 
 
-def calibration(draw: Draw) -> None:
+def calibration(draw):
     epsilon, delta = draw.sane(1e-3, 100.0), draw.delta()
     kind = draw.below(4)
     if kind == 0:
@@ -68,7 +63,7 @@ def calibration(draw: Draw) -> None:
         judged(ac.calibrate, lambda x: ac.Gaussian(x), epsilon=epsilon, delta=delta)
 
 
-CONVERSIONS: tuple[tuple[Callable[..., Any], str, float], ...] = (
+CONVERSIONS = (
     (conversions.approximate_dp_tradeoff, "edp", 1.0),
     (conversions.gdp_to_epsilon, "md", math.inf),
     (conversions.gdp_to_delta, "me", 1.0),
@@ -88,7 +83,7 @@ CONVERSIONS: tuple[tuple[Callable[..., Any], str, float], ...] = (
 )
 
 
-def conversion(draw: Draw) -> None:
+def conversion(draw):
     kinds = {
         "e": draw.loss,
         "d": draw.delta,
@@ -121,7 +116,7 @@ def conversion(draw: Draw) -> None:
 SKIPPED = ("LossDistribution", "RenyiCurve")
 
 
-def _field(draw: Draw, part: dataclasses.Field[Any], depth: int) -> Any:
+def _field(draw, part, depth):
     kind = str(part.type)
     if draw.below(20) == 0:
         return draw.wild()
@@ -150,7 +145,7 @@ def _field(draw: Draw, part: dataclasses.Field[Any], depth: int) -> Any:
     return draw.choice(["gumbel", "laplace", "exponential", None, 1.0])
 
 
-def mechanism(draw: Draw, depth: int = 0) -> Mechanism:
+def mechanism(draw, depth=0):
     """A mechanism of a random kind; AccountantError where its parameters are refused."""
     # Not what was registered by other tests, or when they imported more of the package: the same
     # bytes always mean the same mechanism.
@@ -167,7 +162,7 @@ def mechanism(draw: Draw, depth: int = 0) -> Mechanism:
     return kind(**values)
 
 
-def mechanisms(draw: Draw) -> None:
+def mechanisms(draw):
     try:
         value = mechanism(draw)
     except ac.AccountantError:
@@ -196,7 +191,7 @@ def mechanisms(draw: Draw) -> None:
 # What is kept in files: ledgers and checkpoints, sound and damaged.
 
 
-def _ledger(draw: Draw) -> ac.Accountant:
+def _ledger(draw):
     ledger = ac.Accountant(ac.Budget(50.0, 1e-5) if draw.below(2) else None)
     for _ in range(draw.below(5)):
         before = ledger.history
@@ -210,10 +205,10 @@ def _ledger(draw: Draw) -> ac.Accountant:
     return ledger
 
 
-def _same(text: str | bytes) -> None:
+def _same(text):
     """A text is refused, or a ledger that writes itself as an equal one."""
     try:
-        ledger = ac.Accountant.from_json(text)  # type: ignore[arg-type]
+        ledger = ac.Accountant.from_json(text)
     except ac.AccountantError:
         return
     except Exception as error:
@@ -223,7 +218,7 @@ def _same(text: str | bytes) -> None:
         raise Finding(f"{text!r} does not come back")
 
 
-def ledgers(draw: Draw) -> None:
+def ledgers(draw):
     """Records, questions, and the text they are kept as."""
     ledger = _ledger(draw)
     judged(ledger.epsilon, draw.delta())
@@ -236,7 +231,7 @@ def ledgers(draw: Draw) -> None:
     _same(ledger.to_json())
 
 
-def _templates() -> list[str]:
+def _templates():
     ledger = ac.Accountant(ac.Budget(8.0, 1e-5, orders=[4, 8]))
     ledger.compose(ac.PoissonSampled(ac.Gaussian(1.5), 0.01), 10, "a")
     ledger.compose(ac.Laplace(20.0), 2, time=1.5)
@@ -250,7 +245,7 @@ def _templates() -> list[str]:
 TEMPLATES = _templates()
 
 
-def bytes_of_ledgers(draw: Draw) -> None:
+def bytes_of_ledgers(draw):
     """A ledger's text, bytes changed: on disk and as text."""
     content = bytearray(draw.choice(TEMPLATES).encode())
     for _ in range(1 + draw.below(4)):
@@ -270,7 +265,7 @@ def bytes_of_ledgers(draw: Draw) -> None:
     _same(content.decode("utf-8", "replace"))
 
 
-def _json(draw: Draw, depth: int = 0) -> Any:
+def _json(draw, depth=0):
     kind = draw.below(10 if depth < 4 else 7)
     if kind < 3:
         value = draw.choice(CORNERS)
@@ -292,7 +287,7 @@ def _json(draw: Draw, depth: int = 0) -> Any:
     return {"mechanism": draw.choice(schema.names()), "parameters": parameters}
 
 
-def _places(value: Any) -> list[tuple[Any, Any]]:
+def _places(value):
     keys = (
         value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
     )
@@ -300,7 +295,7 @@ def _places(value: Any) -> list[tuple[Any, Any]]:
     return own + [place for key in keys for place in _places(value[key])]
 
 
-def trees_of_ledgers(draw: Draw) -> None:
+def trees_of_ledgers(draw):
     """A ledger's values changed, under a checksum that fits."""
     document = json.loads(draw.choice(TEMPLATES))
     for _ in range(1 + draw.below(3)):
@@ -318,7 +313,7 @@ def trees_of_ledgers(draw: Draw) -> None:
     _same(json.dumps(document))
 
 
-def checkpoints(draw: Draw) -> None:
+def checkpoints(draw):
     """A checkpoint's bytes changed, with and without a code that fits."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "run"
@@ -338,7 +333,7 @@ def checkpoints(draw: Draw) -> None:
         judged(kept.load)
 
 
-def command_line(draw: Draw) -> None:
+def command_line(draw):
     words = ["epsilon", "delta", "calibrate", "compare", "account", "explain", "--help"]
     words += ["--version", *main.commands]
     options = ["--q", "--sigma", "--steps", "--delta", "--epsilon", "--batch-size", "--epochs"]
@@ -355,7 +350,7 @@ def command_line(draw: Draw) -> None:
         raise Finding(f"accountant {arguments}: {done.exception!r}") from done.exception
 
 
-TARGETS: dict[str, Callable[[Draw], None]] = {
+TARGETS = {
     target.__name__: target
     for target in (
         quick,

@@ -17,11 +17,11 @@ import warnings
 SECONDS = 30.0  # of the processor: an entry that takes longer hangs
 
 
-def too_slow(*_: object) -> None:
+def too_slow(*_):
     raise TimeoutError(f"no answer in {SECONDS:.0f} s")
 
 
-def by_chance(name: str, seconds: float, seed: int) -> int:
+def by_chance(name, seconds, seed):
     """Run random inputs for so long; return how many kinds of findings there were."""
     from support.hardening.entries import TARGETS, Draw
 
@@ -49,7 +49,7 @@ def by_chance(name: str, seconds: float, seed: int) -> int:
     return len(findings)
 
 
-def by_coverage(name: str, seconds: float, seed: int) -> None:
+def by_coverage(name, seconds, seed):
     """Run inputs that reach new lines of the package; ends the process, at the first finding."""
     import atheris
 
@@ -62,7 +62,7 @@ def by_coverage(name: str, seconds: float, seed: int) -> None:
     atheris.Fuzz()
 
 
-def main() -> int:
+def main():
     warnings.simplefilter("error", RuntimeWarning)
     signal.signal(signal.SIGPROF, too_slow)
     name, seconds, seed = sys.argv[1], float(sys.argv[2]), (sys.argv[3:] or ["0"])[0]

@@ -67,7 +67,7 @@ ALONE += ("calibration/subsampled_gaussian", "ledger/individual", "search")
 BESIDE |= {module: [] for module in ALONE}
 
 
-def tests_of(module: str) -> list[str]:
+def tests_of(module):
     """Return the tests named after a module, what mutation testing asked for first, and others."""
     folder, _, name = module.rpartition("/")
     own = [f"{folder}/test_{name}{more}.py".lstrip("/") for more in ("_mutants", "")]
@@ -86,9 +86,9 @@ CALLS = {
 }  # fmt: skip
 
 
-def variants(node: ast.AST) -> list[ast.AST]:
+def variants(node):
     """What may stand in a node's place."""
-    made: list[ast.AST] = []
+    made = []
     if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
         made.append(_with(node, op=ARITHMETIC[type(node.op)]()))
     if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARISONS:
@@ -112,19 +112,19 @@ def variants(node: ast.AST) -> list[ast.AST]:
             if isinstance(swapped.func, ast.Attribute):
                 swapped.func.attr = CALLS[name]
             else:
-                swapped.func.id = CALLS[name]  # type: ignore[attr-defined]
+                swapped.func.id = CALLS[name]
             made.append(swapped)
     return made
 
 
-def _with(node: ast.AST, **changes: object) -> ast.AST:
+def _with(node, **changes):
     made = copy.deepcopy(node)
     for name, value in changes.items():
         setattr(made, name, value)
     return made
 
 
-def _expressions(tree: ast.Module) -> list[tuple[str, ast.AST, str, int | None]]:
+def _expressions(tree):
     """Every place in a function body: the function, the parent, the field, the index."""
     found = []
     for function in ast.walk(tree):
@@ -146,7 +146,7 @@ def _expressions(tree: ast.Module) -> list[tuple[str, ast.AST, str, int | None]]
     return found
 
 
-def _in_message(node: ast.AST, statement: ast.AST) -> bool:
+def _in_message(node, statement):
     """Whether a node is part of what an exception says."""
     return any(
         node is inner
@@ -156,7 +156,7 @@ def _in_message(node: ast.AST, statement: ast.AST) -> bool:
     )
 
 
-def mutants(source: str) -> list[tuple[str, str]]:
+def mutants(source):
     """Every mutant of a source: what was changed, and the text."""
     tree, made, seen = ast.parse(source), [], set()
     original = ast.unparse(tree)
@@ -178,30 +178,30 @@ def mutants(source: str) -> list[tuple[str, str]]:
 class Watched:
     """The tests of one module, and what is known of them: seconds, and mutants noticed."""
 
-    def __init__(self, copied: Path, names: list[str], slowest: float) -> None:
+    def __init__(self, copied, names, slowest):
         self.copied, self.slowest = copied, slowest
         # Without the workers of pyproject.toml, and with nothing to say.
         self.options = ["-x", "-q", "-o", "addopts=", "-m", "not slow", "-p", "no:xdist"]
         self.options += ["-p", "no:cacheprovider"]
         self.options += [str(copied / "tests" / n) for n in names]
-        self.seconds: dict[str, float] = {}
-        self.noticed: collections.Counter[str] = collections.Counter()
+        self.seconds = {}
+        self.noticed = collections.Counter()
 
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+    def pytest_collection_modifyitems(self, items):
         known = [i for i in items if self.seconds.get(i.nodeid, 0.0) < self.slowest]
         known.sort(key=lambda i: (-self.noticed[i.nodeid], self.seconds.get(i.nodeid, 0.0)))
         items[:] = known
 
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
+    def pytest_runtest_logstart(self, nodeid):
         if self.seconds:  # one that no longer ends is killed, and so noticed
             signal.setitimer(signal.ITIMER_PROF, 2.0 + 8.0 * self.seconds.get(nodeid, self.slowest))
         os.write(self.pipe, f"started {nodeid}\n".encode())
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    def pytest_runtest_logreport(self, report):
         if report.when == "call" or report.failed:
             os.write(self.pipe, f"{report.duration} {report.nodeid}\n".encode())
 
-    def fail(self) -> bool:
+    def fail(self):
         """Run the tests on what the copy holds, and remember which noticed."""
         read, self.pipe = os.pipe()
         child = os.fork()  # of a process that has imported all but the package
@@ -224,7 +224,7 @@ class Watched:
         return noticed
 
 
-def prepared(copied: Path, path: Path, names: list[str], slowest: float) -> Watched:
+def prepared(copied, path, names, slowest):
     """Run the tests once without a mutant: how long each takes, and bytecode for all that stays."""
     path.write_text(ast.unparse(ast.parse(path.read_text())))
     tests = Watched(copied, names, slowest)
@@ -236,7 +236,7 @@ def prepared(copied: Path, path: Path, names: list[str], slowest: float) -> Watc
     return tests
 
 
-def main() -> int:
+def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("modules", nargs="*")
     parser.add_argument("--limit", type=int, default=10**6)

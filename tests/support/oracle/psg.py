@@ -35,8 +35,7 @@ from flint import arb, ctx
 
 from support.oracle.moments import normal_tail
 from support.oracle.psg_bent import bent
-from support.oracle.psg_line import line
-from support.oracle.psg_saddle import NotConverged, log_modulus, saddle
+from support.oracle.psg_line import NotConverged, line, log_modulus, saddle
 
 DIGITS = 25  # required agreement of the two computations
 

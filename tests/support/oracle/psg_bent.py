@@ -15,7 +15,7 @@ import numpy as np
 from flint import acb, arb, ctx
 
 from support.oracle.moments import log_moment_float, peak_negative
-from support.oracle.psg_saddle import NotConverged, log_modulus, place, saddle
+from support.oracle.psg_line import NotConverged, log_modulus, place, saddle
 
 # --------------------------------------------------------------------------
 # the path of w, on which A(z) is summed
@@ -117,12 +117,16 @@ def window_and_step(path, zs, nats):
 # the contour of z
 
 
+SCALE = 1.5  # of the contour's bend, in deviations of the saddle
+LIMIT = 1.5e6  # nodes of all sums: what takes more is left out
+
+
 class _Bent:
     """The integrand on one bent contour, and trapezoid sums of it in tau."""
 
-    def __init__(self, q, s, n, eps, direction, nats, k, shift, bscale, tweak, flavour, limit):
+    def __init__(self, q, s, n, eps, direction, nats, k=0.55, shift=0.0, tweak=1.0, flavour=0):
         self.q, self.s, self.n, self.nats = q, s, n, nats
-        self.k, self.tweak, self.flavour, self.limit = k, tweak, flavour, limit
+        self.k, self.tweak, self.flavour = k, tweak, flavour
         c, kappa = saddle(q, s, n, eps, direction)
         c = place(direction, math.log(abs(c - 1) if direction == "remove" else abs(c)) + shift)
         # The far part of A(z), about q^z e^{z (z-1)/(2 s^2)}, grows to the right at the
@@ -133,7 +137,7 @@ class _Bent:
         if direction == "remove" and c > edge > 1.0 and far < 1.0:
             c = max(edge, 1.2) * (1 + shift / 4) if edge > 2 else max(edge, 1.2)
             kappa = 1 / (c - 1)
-        self.b = min(bscale / kappa, 2.0 * bscale * s) if kappa > 0.1 / s else bscale / kappa
+        self.b = min(SCALE / kappa, 2.0 * SCALE * s) if kappa > 0.1 / s else SCALE / kappa
         self.c = c
         self.scale = log_modulus(q, s, n, eps, direction, c) + math.log(self.b)
         size = abs(log_moment_float(q, s, c)) * n + eps * abs(c) + 2
@@ -157,7 +161,7 @@ class _Bent:
         lo, hi, hv = window_and_step(path, (zf[0], zf[-1]), need)
         hv *= self.tweak
         self.work += (hi - lo) / hv * len(zf)
-        if not self.work < self.limit:
+        if not self.work < LIMIT:
             raise NotConverged(f"bent: too many nodes {self.work:.3g} at z={zf[0]}")
         Q, P1, S, HV, Y, G, M = (arb(x) for x in (self.q, 0, self.s, hv, path.y, path.g, path.m))
         P1 = 1 - Q
@@ -201,29 +205,14 @@ class _Bent:
         return total * H / arb.pi()
 
 
-def bent(
-    q,
-    s,
-    n,
-    eps,
-    direction,
-    nats,
-    h=None,
-    k=0.55,
-    shift=0.0,
-    bscale=1.5,
-    tweak=1.0,
-    flavour=0,
-    limit=1.5e6,
-):
+def bent(*problem, h=None, **settings):
     """Profile by the bent contour.  Returns (ball, log of integrand scale, step h).
 
     Without h the step is halved until the last change is below the square root of
     the accuracy wanted (geometric convergence: the error squares at every halving).
     """
-    old = ctx.prec
-    try:
-        B = _Bent(q, s, n, eps, direction, nats, k, shift, bscale, tweak, flavour, limit)
+    with ctx.workprec(ctx.prec):
+        B = _Bent(*problem, **settings)
         if h is not None:
             return B.sum(h, 0), B.scale + max(B.peak, 0), h
         h = 0.12
@@ -238,5 +227,3 @@ def bent(
             if value.rad() > 1e-20 * abs(value):
                 return value, B.scale + max(B.peak, 0), h
         raise NotConverged(f"bent: step in tau, last change {change:.1e}")
-    finally:
-        ctx.prec = old

@@ -5,15 +5,18 @@ steps in t and w come from strip estimates: on Re z = c + d the
 integrand is at most its value at c + d, so the aliasing error is about
 F(c+d) e^{-2 pi |d|/h}; the bound for A is that of moments.py with an
 additional factor e^{|t| a}.
+
+Where both contours cross the real axis, near the saddle of the integrand's modulus, is found in
+floating point: it chooses parameters only, and no result depends on it.
 """
 
 import math
 
 import numpy as np
 from flint import acb, arb, ctx
+from scipy.optimize import minimize_scalar
 
 from support.oracle.moments import log_integrand_float, log_moment_float, loss_float, peak_negative
-from support.oracle.psg_saddle import NotConverged, log_modulus, place, saddle
 
 
 def _t_step(q, s, n, eps, direction, c, nats):
@@ -141,3 +144,41 @@ def _sum(q, s, n, eps, direction, c, ht, hw, lo, hi, T, nats):
             total += term.real
             quiet = quiet + 1 if float(term.abs_upper()) < tiny * first else 0
         return front * total * HT / arb.pi()
+
+
+class NotConverged(ArithmeticError):
+    pass
+
+
+def log_modulus(q, s, n, eps, direction, c):
+    """log |integrand| at real c (c > 1 for remove, c < 0 for add)."""
+    lead = -eps * (c - 1) if direction == "remove" else eps * c
+    return n * log_moment_float(q, s, c) + lead - math.log(abs(c)) - math.log(abs(c - 1))
+
+
+def place(direction, x):
+    """Map log-distance x from the pole to c."""
+    return 1 + math.exp(x) if direction == "remove" else -math.exp(x)
+
+
+def saddle(q, s, n, eps, direction):
+    """(c, kappa): minimiser of log_modulus and square root of its curvature."""
+    f = lambda x: min(log_modulus(q, s, n, eps, direction, place(direction, x)), 1e300)
+    grid = np.arange(-12.0, 24.0, 2.0)
+    vals = []
+    for x in grid:
+        vals.append(f(x))
+        if len(vals) > 2 and vals[-1] > vals[-2] > vals[-3]:
+            break
+    i = int(np.argmin(vals))
+    res = minimize_scalar(
+        f, bounds=(grid[i] - 2, grid[i] + 2), method="bounded", options=dict(xatol=1e-4)
+    )
+    x = float(res.x)
+    c = place(direction, x)
+    d = 0.02 * math.exp(x)
+    g = lambda cc: log_modulus(q, s, n, eps, direction, cc)
+    curv = (g(c + d) - 2 * g(c) + g(c - d)) / d**2
+    if not math.isfinite(curv):
+        raise NotConverged("saddle point out of range")
+    return c, math.sqrt(max(curv, 0.1 * math.exp(-2 * x)))

@@ -45,13 +45,15 @@ def _noise(s, shifts, weights, c=1.0):
     Up to where e^{c loss} has its weight; None where that is too far.
     """
     weights = [float(w) for w in weights]
+    always = math.fsum(weights) >= 1.0  # losses without a lower end
+    first = -14 * s - (max(-c, 0.0) * shifts[-1] if always else 0.0)
     last = max(c, 1.0) * shifts[-1] + 14 * s
-    points = max(8001, int((last / s + 14) / 0.1))
+    points = max(8001, int((last - first) / s / 0.1))
     if points > MOST_POINTS:
         return None
-    x = np.linspace(-14 * s, last, points)
+    x = np.linspace(first, last, points)
     e = [np.log(w) + d * (2 * x - d) / (2 * s * s) for d, w in zip(shifts, weights, strict=True)]
-    e.append(np.full_like(x, math.log1p(-math.fsum(weights))))
+    e.append(np.full_like(x, math.log(max(1.0 - math.fsum(weights), 1e-300))))
     base = math.log((x[1] - x[0]) / (s * math.sqrt(2 * math.pi))) - x * x / (2 * s * s)
     return np.logaddexp.reduce(np.array(e), axis=0), base
 
@@ -67,7 +69,7 @@ class Saddle:
     def _parts(self, c):
         """The parts, with as much of the noise as matters at c."""
         for (s, n, noise), (_, d, w, _) in zip(self.parts, self.given, strict=True):
-            far = noise is not None and (c - 1.0) * d[-1] > 4.0 * s
+            far = noise is not None and max(c - 1.0, -c) * d[-1] > 4.0 * s
             yield s, n, _noise(s, d, w, c) if far else noise, noise is not None
 
     def at(self, t):
@@ -102,14 +104,20 @@ class Saddle:
         return eps, log_a + lead - math.log(abs(c * (c - 1))) - 0.5 * math.log(2 * math.pi * spread)
 
     def find(self, eps):
-        """(rough log of the profile, c, spread) at eps."""
+        """(rough log of the profile, c, spread) at eps: a coarse search, then a fine one."""
+        coarse = np.arange(min(-9.0, -math.log(max(abs(eps), 1.0))), 9.0, 0.5)
+        *_, t = self._least(eps, coarse)
+        return self._least(eps, t + np.arange(-0.5, 0.55, 0.05))[:3]
+
+    def _least(self, eps, exponents):
+        # Convex along the line, but where the orders are too high to tell.
         best = None
-        for t in np.arange(-9.0, 9.0, 0.1):
+        for t in exponents:
             c, log_a, _, var = self.at(t)
             lead = -eps * (c - 1) if self.remove else eps * c
             value = log_a + lead - math.log(abs(c * (c - 1)))
             if best is None or value < best[0]:
-                best = value, c, math.sqrt(var + 1 / c**2 + 1 / (c - 1) ** 2)
+                best = value, c, math.sqrt(var + 1 / c**2 + 1 / (c - 1) ** 2), t
         return best
 
 

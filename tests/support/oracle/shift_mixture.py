@@ -20,56 +20,10 @@ import numpy as np
 from flint import acb, acb_mat, arb, ctx
 
 from support.oracle.monotone_ratio import shifted, threshold
+from support.oracle.shift_compositions import NotConverged, Saddle
 
 DIGITS = 25
 FRESH = 64
-POINTS = 4001  # of the search for the saddle
-
-
-class NotConverged(ArithmeticError):
-    pass
-
-
-def _loss(s, shifts, weights, x):
-    w0 = 1.0 - math.fsum(weights)
-    e = [np.log(w) + d * (2 * x - d) / (2 * s * s) for d, w in zip(shifts, weights, strict=True)]
-    e.append(np.full_like(x, math.log(max(w0, 1e-300))))
-    return np.logaddexp.reduce(np.array(e), axis=0)
-
-
-def _saddle(s, shifts, weights, n, eps, remove):
-    """(value, c, spread) near the saddle of the integrand, in floating point.
-
-    No result depends on it. The logarithm is convex along the line: a coarse search, then a fine
-    one around its best point.
-    """
-    coarse = np.arange(min(-9.0, -math.log(max(abs(eps), 1.0))), 9.0, 0.5)
-    found = _least(s, shifts, weights, n, eps, remove, coarse)
-    middle = math.log(abs(found[1] - 1.0) if remove else abs(found[1]))
-    return _least(s, shifts, weights, n, eps, remove, middle + np.arange(-0.5, 0.55, 0.05))
-
-
-def _least(s, shifts, weights, n, eps, remove, exponents):
-    best = None
-    for t in exponents:
-        c = 1 + math.exp(t) if remove else -math.exp(t)
-        # At high orders the integrand is largest far out, near c times the largest shift.
-        far = max(c, 1.0) * shifts[-1] + 14 * s
-        if far > 3000 * s and best is not None:
-            break
-        x = np.linspace(-14 * s - max(-c, 0.0) * shifts[-1], far, POINTS)
-        loss = _loss(s, shifts, weights, x)
-        e = c * loss - x * x / (2 * s * s)
-        top = e.max()
-        w = np.exp(e - top)
-        log_a = top + math.log(w.sum() * (x[1] - x[0]) / (s * math.sqrt(2 * math.pi)))
-        lead = -eps * (c - 1) if remove else eps * c
-        value = n * log_a + lead - math.log(abs(c * (c - 1)))
-        mean = (w * loss).sum() / w.sum()
-        var = (w * (loss - mean) ** 2).sum() / w.sum()
-        if best is None or value < best[0]:
-            best = value, c, math.sqrt(n * var + 1 / c**2 + 1 / (c - 1) ** 2)
-    return best
 
 
 def _decays(losses, logs, n, c, ht, nats, most):
@@ -141,7 +95,7 @@ def _powers(turns):
 
 def line(s, shifts, weights, n, eps, remove, most=1500, digits=DIGITS):
     """An enclosure of H(eps); of fewer ``digits`` than the stored ones it is wider."""
-    value, c, spread = _saddle(s, shifts, weights, n, eps, remove)
+    value, c, spread = Saddle([(s, shifts, weights, n)], remove).find(eps)
     b = abs(c - 1) if remove else abs(c)
     nats, found = 70.0, []
     with ctx.workprec(200 + int(1.5 * abs(value))):

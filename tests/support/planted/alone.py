@@ -22,7 +22,7 @@ NOTICED = 0.9
 SHIPPED = "cross_cutting/test_planted_bugs.py::test_the_shipped_code_is_not_flagged"
 
 
-def run(name: str, test: str, *more: str) -> subprocess.CompletedProcess[str]:
+def run(name, test, *more):
     """Run one test in a process of its own, in which the bug of this name is planted."""
     command = ["-m", "pytest", "-x", "-q", "-n", "0", "-p", "support.planted.plugin"]
     return subprocess.run(
@@ -36,7 +36,7 @@ def run(name: str, test: str, *more: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def main() -> None:
+def main():
     """Print what the default suite says of every bug."""
     tests = [(bug.name, f"{SHIPPED}[{bug.check.__name__}]") for bug in BUGS]
     tests += [(bug.name, bug.check) for bug in NAMED if importlib.util.find_spec(bug.needs)]

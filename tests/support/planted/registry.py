@@ -25,17 +25,17 @@ class Bug:
     needs: str
 
     @property
-    def story(self) -> str:
+    def story(self):
         """What is wrong."""
         return self.change.__doc__
 
     @property
-    def audit(self) -> bool:
+    def audit(self):
         """Whether an audit notices it."""
         return not isinstance(self.check, str) and self.check.__name__.endswith("_audit")
 
     @property
-    def row(self) -> str:
+    def row(self):
         """Its row in what docs/make_planted_bugs.py --all prints."""
         noticed = f"`{self.check}`"
         if not isinstance(self.check, str):

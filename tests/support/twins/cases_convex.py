@@ -1,10 +1,6 @@
 """Convex fits: released minima against their sensitivity, and the certificates behind them."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -29,21 +25,20 @@ from accountant.learn.convex import (
 from accountant.mechanisms import GDP, Gaussian, PureDP
 from support.twins import pairs
 from support.twins.comparison import Charge
-from support.twins.pairs import Pair
 from support.twins.registry import case
 
 D = 3
-BUDGET: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "rng": 1}
+BUDGET = {"epsilon": 1.0, "delta": 1e-5, "rng": 1}
 # A record moves the exact minimum by L / λ; certified ones by a tiny share more.
 ROOM = 1 + Fraction(1, 100)
 
 
-def of_mechanisms(result: Any, pair: Pair) -> Sequence[Charge]:
+def of_mechanisms(result, pair):
     """One release for each mechanism of the result, in the order they are made."""
     return [_charge(mechanism) for mechanism in result.mechanisms]
 
 
-def _charge(mechanism: Any) -> Charge:
+def _charge(mechanism):
     if isinstance(mechanism, Gaussian):
         ratio = Fraction(mechanism.distance) / Fraction(mechanism.noise_multiplier)
         return Charge(1, squared=ratio**2)
@@ -53,10 +48,10 @@ def _charge(mechanism: Any) -> Charge:
     return Charge(1, pure=Fraction(mechanism.epsilon0))
 
 
-def of_a_minimum(loss: Any, norm: float, relation: int = 1) -> Any:
+def of_a_minimum(loss, norm, relation=1):
     """The move of a minimum at fixed noise, in units of the noise that is added to it."""
 
-    def charges(result: Any, pair: Pair) -> Sequence[Charge]:
+    def charges(result, pair):
         lam = Fraction(result.details["regularization"])
         allowed = Fraction(loss.slope_bound) * Fraction(norm) * relation / lam * ROOM
         return [Charge(1, length=allowed)]
@@ -64,23 +59,23 @@ def of_a_minimum(loss: Any, norm: float, relation: int = 1) -> Any:
     return charges
 
 
-def of_noise_beforehand(result: Any, pair: Pair) -> Sequence[Charge]:
+def of_noise_beforehand(result, pair):
     """Pure noise of the size of the sensitivity is in the value already, a tiny release follows."""
     distance, noise = (Fraction(result.details[k]) for k in ("sensitivity", "noise"))
     assert noise * Fraction(result.epsilon) >= distance
     return [Charge(1, length=distance * ROOM)]
 
 
-def fitted(method: Any, **given: Any) -> Any:
+def fitted(method, **given):
     """Return a run of a fit."""
 
-    def run(data: Any) -> Any:
+    def run(data):
         return method(*data, **BUDGET | given)
 
     return run
 
 
-def _targets(loss: Any) -> Any:
+def _targets(loss):
     if isinstance(loss, Huber):
         return (pairs.numbers(1.0), pairs.numbers(1e12), pairs.numbers(1e30), pairs.numbers(1e-30))
     if isinstance(loss, BoundedPoisson):
@@ -94,8 +89,8 @@ LOSSES = (Logistic(), HuberHinge(), Huber(1.0), BoundedPoisson(), Softmax(3))
 FEW = ("ordinary", "one row", "half of the rows times 1e+150", "first column ones, others zero")
 
 
-def _fits(loss: Any, only: Any = FEW, n: int = 21) -> Any:
-    def found() -> Iterable[Pair]:
+def _fits(loss, only=FEW, n=21):
+    def found():
         for number, target in enumerate(_targets(loss)):
             kept = only if number == 0 or only is None else only[:1]
             yield from pairs.add_or_remove(D, target, n, kept)
@@ -103,7 +98,7 @@ def _fits(loss: Any, only: Any = FEW, n: int = 21) -> Any:
     return found
 
 
-def _constant(n: int, y: float, d: int = 1) -> Pair:
+def _constant(n, y, d=1):
     """Equal records, first column ones: the largest sums there are."""
     X = np.zeros((n, d))
     X[:, 0] = 1.0
@@ -185,7 +180,7 @@ for loss in LOSSES:
     )
 
 
-def _last_price(result: Any, pair: Pair) -> Sequence[Charge]:
+def _last_price(result, pair):
     """One step of a descent whose last iterate is paid for: its own μ, at one step in all."""
     return [Charge(1, squared=Fraction(result.mechanisms[0].mu()) ** 2)]
 
@@ -219,7 +214,7 @@ for method in (private_mean, private_covariance):
         )
 
 
-def _columns() -> Iterable[Pair]:
+def _columns():
     for pair in pairs.add_or_remove(1, None):
         if pair.left[0].dtype.kind == "f":
             yield pairs.replace(pair, left=(pair.left[0][:, 0],), right=(pair.right[0][:, 0],))
@@ -254,7 +249,6 @@ for loss in GIBBS:
         pairs=lambda loss=loss: [
             p for t in _targets(loss)[:2] for p in pairs.add_or_remove(2, t, only=FEW)
         ],
-        charges=lambda result, pair: [],
         replays=False,
         more=lambda loss=loss: [
             _constant(n, 1e9 if isinstance(loss, Huber) else 1.0) for n in (20_000, 60_000)

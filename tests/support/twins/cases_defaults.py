@@ -1,10 +1,5 @@
 """Everything that reads records, with what it requires and every other setting at its default."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
-from typing import Any
-
 import numpy as np
 
 from accountant.adapters import sklearn as estimators
@@ -33,18 +28,17 @@ from support.twins.cases_generation import DOMAIN, _label_price, _marginal_price
 from support.twins.cases_selection import QUERIES, Nearest, _price, _votes_price
 from support.twins.cases_sklearn import _entry_price, _minima
 from support.twins.comparison import Charge
-from support.twins.pairs import Pair
 from support.twins.registry import case
 
 N, D = 61, 3
-BUDGET: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "rng": 1}
-ROWS: dict[str, Any] = BUDGET | {"data_norm": 1.0}
-SGD: dict[str, Any] = {"noise": Noise(1.0), "clipping_norm": 1.0, "delta": 1e-5, "rng": 1}
-BALL: dict[str, Any] = SGD | {"steps": 2, "projection_radius": 1.0}
+BUDGET = {"epsilon": 1.0, "delta": 1e-5, "rng": 1}
+ROWS = BUDGET | {"data_norm": 1.0}
+SGD = {"noise": Noise(1.0), "clipping_norm": 1.0, "delta": 1e-5, "rng": 1}
+BALL = SGD | {"steps": 2, "projection_radius": 1.0}
 
 
-def _without(target: Any, columns: int = D) -> Any:
-    def found() -> Iterable[Pair]:
+def _without(target, columns=D):
+    def found():
         X = pairs.features(N, columns)
         data = (X,) if target is None else (X, target(X))
         yield pairs.without("every default", data, N // 2)
@@ -52,37 +46,37 @@ def _without(target: Any, columns: int = D) -> Any:
     return found
 
 
-def _replaced() -> Iterable[Pair]:
+def _replaced():
     X = pairs.features(N, D)
     yield pairs.replaced("every default", (X, pairs.signs(X)), N // 2, (np.full(D, 9.0), 1.0))
 
 
-def _column() -> Iterable[Pair]:
+def _column():
     yield pairs.without("every default", (pairs.features(N, 1)[:, 0],), N // 2)
 
 
-def _table() -> Iterable[Pair]:
+def _table():
     yield pairs.without("every default", (_records(pairs.features(N, D)),), N // 2)
 
 
-def _student(data: Any) -> Any:
+def _student(data):
     ensemble = TeacherEnsemble(Nearest, 7, 3, rng=1).fit(*data)
     return train_student(
         ensemble, QUERIES, lambda X, where, names: (where, names), GNMax(2.0), delta=1e-5, rng=2
     )
 
 
-def _median(data: Any) -> Any:
+def _median(data):
     estimates = block_estimates(data[0], lambda block: block[:, 0].mean(), 8, (0.0, 1.0), rng=1)
     return private_block_median(estimates, (0.0, 1.0), 0.9, rng=1)
 
 
-def _one_step(result: Any, pair: Pair) -> Sequence[Charge]:
+def _one_step(result, pair):
     """All gradients of a descent cost what its one mechanism says."""
     return [Charge(3, squared=of_mechanisms(result, pair)[0].squared)]
 
 
-def _thirds(X: Any) -> Any:
+def _thirds(X):
     return np.arange(len(X)) % 3
 
 

@@ -1,10 +1,6 @@
 """DP-SGD and what is made of it: one charge a step, that of the plan."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -28,11 +24,10 @@ from accountant.learn import (
 from support.dp_sgd_runs import arranged
 from support.twins import pairs
 from support.twins.comparison import Charge
-from support.twins.pairs import Pair
 from support.twins.registry import case
 
 D = 3
-SETTINGS: dict[str, Any] = {
+SETTINGS = {
     "clipping_norm": 1.0,
     "noise_multiplier": 1.0,
     "delta": 1e-5,
@@ -43,10 +38,10 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def of_the_plan(releases_a_step: int = 1) -> Any:
+def of_the_plan(releases_a_step=1):
     """Return the charges of a run: every step costs what the plan says."""
 
-    def charges(result: Any, pair: Pair) -> Sequence[Charge]:
+    def charges(result, pair):
         training = getattr(result, "training", result)
         step = Fraction(1) / Fraction(training.plan.noise_multiplier) ** 2
         return [Charge(releases_a_step, squared=step)] * training.steps
@@ -54,33 +49,33 @@ def of_the_plan(releases_a_step: int = 1) -> Any:
     return charges
 
 
-def trained(make: Any, train: Any = train_dp_sgd, **given: Any) -> Any:
+def trained(make, train=train_dp_sgd, **given):
     """Return a run that trains a fresh model on a pair's data."""
     settings = {k: v for k, v in (SETTINGS | given).items() if v is not None}
 
-    def run(data: Any) -> Any:
+    def run(data):
         return train(make(), *data, **arranged(settings))
 
     return run
 
 
-def projected(*given: Any, batches: Any, **options: Any) -> Any:
+def projected(*given, batches, **options):
     return train_projected_gradient_descent(*given, steps=batches.steps, **options)
 
 
-def one_example(*given: Any, batches: Any, **options: Any) -> Any:
+def one_example(*given, batches, **options):
     return train_one_example_sgd(
         *given, steps=batches.steps, sampling_probability=batches.sampling_probability, **options
     )
 
 
-def hinge_gradients(parameters: Any, X: Any, y: Any) -> Any:
+def hinge_gradients(parameters, X, y):
     """Return gradients of the hinge of records by themselves."""
     sign = 2.0 * y - 1.0
     return -(sign * (sign * (X @ parameters) < 1.0))[:, None] * X
 
 
-def models() -> dict[str, Any]:
+def models():
     """Return makers of every model, for records of D columns."""
     return {
         "LogisticRegression": lambda: LogisticRegression(D),
@@ -92,15 +87,15 @@ def models() -> dict[str, Any]:
     }
 
 
-def _classes() -> Any:
+def _classes():
     return pairs.add_or_remove(D, pairs.labels)
 
 
-def _few() -> Any:
+def _few():
     return pairs.add_or_remove(D, pairs.labels, only=("ordinary", "half of the rows times 1e+150"))
 
 
-def _blocks() -> Any:
+def _blocks():
     """Sizes at which blocks of 128 rows are full, a record short, or one too long."""
     for n in (127, 128, 129, 256, 257):
         X = pairs.features(n, D)
@@ -155,7 +150,7 @@ case(
 )
 
 
-def of_the_blocks(result: Any, pair: Pair) -> Sequence[Charge]:
+def of_the_blocks(result, pair):
     """Return the charges of a run with correlated noise: all its blocks, or the run, as one."""
     plan = result.plan
     squared = plan.charges(result.steps) / Fraction(plan.noise_multiplier) ** 2
@@ -187,7 +182,7 @@ for sampler, strategy in (
     )  # fmt: skip
 
 
-def _images() -> Any:
+def _images():
     return pairs.add_or_remove(64, pairs.labels, n=5, only=("ordinary", "constant columns"))
 
 
@@ -222,10 +217,10 @@ case(
 )  # fmt: skip
 
 
-def _sizes(*sizes: int) -> Any:
+def _sizes(*sizes):
     """Return pairs at sizes n and n + 1, of which a secret size must not tell."""
 
-    def found() -> Any:
+    def found():
         for n in sizes:
             X = pairs.features(n + 1, D)
             yield pairs.without(f"{n} and {n + 1} records", (X, pairs.labels(X)), n)

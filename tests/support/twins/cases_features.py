@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +21,6 @@ from accountant.learn import (
 from support.dp_sgd_runs import arranged
 from support.twins import pairs
 from support.twins.cases_descent import SETTINGS, of_the_plan, trained
-from support.twins.pairs import Pair
 from support.twins.registry import case
 from support.twins.trace import watch
 
@@ -40,7 +38,7 @@ class Extraction:
     pairs: Any
 
 
-def _extractors() -> dict[str, Any]:
+def _extractors():
     axes = PUBLIC[:D, :5].copy()
     return {
         "PrincipalComponents": lambda: PrincipalComponents(PUBLIC, 5),
@@ -53,14 +51,14 @@ def _extractors() -> dict[str, Any]:
     }
 
 
-def _tables() -> Iterable[Pair]:
+def _tables():
     """Ordinary, degenerate and extreme tables, and every number of rows a kernel may care about."""
     yield from pairs.add_or_remove(D, None)
     for n in (2, 3, 4, 5, 8, 9, 16, 17, 33, 64, 65):
         yield pairs.without(f"{n} rows, the first", (pairs.features(n, D),), 0)
 
 
-def _longer() -> Iterable[Pair]:
+def _longer():
     for n in (127, 128, 129, 255, 256, 257, 511, 512, 513, 1023, 1025):
         for place in (0, n // 2, n - 1):
             yield pairs.without(f"{n} rows, record {place}", (pairs.features(n, D),), place)
@@ -72,7 +70,7 @@ EXTRACTIONS = [
 ]
 
 
-def rows_apart(extraction: Extraction, pair: Pair) -> list[str]:
+def rows_apart(extraction, pair):
     """Return what is wrong: a shared record whose features are not the same to the last bit.
 
     A function that is refused on both is as good as one that maps records by themselves.
@@ -90,7 +88,7 @@ def rows_apart(extraction: Extraction, pair: Pair) -> list[str]:
     return [f"{apart} of {left.size} numbers of other records differ"] if apart else []
 
 
-def _near_zero(seed: int, n: int) -> tuple[PrincipalComponents, Any]:
+def _near_zero(seed, n):
     """Return records whose projection is nothing but round-off: digits decide its direction."""
     random = np.random.default_rng(seed)
     half = random.normal(size=(WIDE, WIDE))
@@ -104,7 +102,7 @@ def _near_zero(seed: int, n: int) -> tuple[PrincipalComponents, Any]:
 N, WIDE = 32, 64
 
 
-def _after_extraction(data: Any) -> Any:
+def _after_extraction(data):
     components, _ = _near_zero(1, N)
     X, y = data
     features = Chain(components, UnitNorm())(X)
@@ -115,7 +113,7 @@ def _after_extraction(data: Any) -> Any:
     return train_dp_sgd(LinearRegression(1, bias=False), features, y, **arranged(settings))
 
 
-def _projections() -> Iterable[Pair]:
+def _projections():
     _, X = _near_zero(1, N)
     for place in (0, 1, N // 2, N - 1):
         yield pairs.without(f"projections near 0, record {place}", (X, np.full(N, 1e3)), place)
@@ -130,14 +128,14 @@ case(
 )
 
 
-def batch_normalised_hinge(parameters: Any, X: Any, y: Any) -> Any:
+def batch_normalised_hinge(parameters, X, y):
     """Return gradients that look across records, though not where every target is 0."""
     scores = X @ parameters
     scores = (scores - scores.mean()) / (scores.std() + 1e-9)
     return -(y * (y * scores < 1.0))[:, None] * X
 
 
-def _hinge_pairs() -> Iterable[Pair]:
+def _hinge_pairs():
     for n in (21, 130):
         X = pairs.features(n, 3)
         yield pairs.without(f"{n} records", (X, pairs.signs(X)), 0)

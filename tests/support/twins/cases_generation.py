@@ -1,10 +1,6 @@
 """Synthetic records: marginals, and generators trained against discriminators."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +17,6 @@ from accountant.learn.generation import (
 from support.twins import pairs
 from support.twins.cases_descent import of_the_plan
 from support.twins.comparison import Charge
-from support.twins.pairs import Pair
 from support.twins.registry import case
 
 DOMAIN = Domain(
@@ -33,12 +28,12 @@ DOMAIN = Domain(
 )
 
 
-def _records(X: Any) -> Any:
+def _records(X):
     return np.column_stack([X[:, 0], np.arange(len(X)) % 3, X[:, 2]])
 
 
-def _tables(only: Any = None) -> Any:
-    def found() -> Iterable[Pair]:
+def _tables(only=None):
+    def found():
         for name, X in pairs.tables(3):
             if only is None or name in only:
                 yield pairs.without(f"{name}, the last record", (_records(X),), len(X) - 1).turned()
@@ -46,7 +41,7 @@ def _tables(only: Any = None) -> Any:
     return found
 
 
-def _odd() -> Iterable[Pair]:
+def _odd():
     """One record holds what is no number, no value of the domain, or nothing one can compare."""
     for entry in (float("nan"), float("inf"), "a word", None, [1], 10**400, np.array([1.0, 2.0])):
         table = np.empty((9, 3), object)
@@ -55,14 +50,14 @@ def _odd() -> Iterable[Pair]:
         yield pairs.without(f"a record of {entry!r}", (table,), 4)
 
 
-def _marginal_price(result: Any, pair: Pair) -> Sequence[Charge]:
+def _marginal_price(result, pair):
     plan = {type(part).__name__: part for part in _parts(result.mechanism)}
     single = Charge(1, squared=1 / Fraction(plan["Gaussian"].noise_multiplier) ** 2)
     choice = Charge(1, pure=Fraction(plan["ExponentialMechanism"].epsilon0))
     return [single] * 3 + [choice] * 2 + [single] * 2
 
 
-def _parts(mechanism: Any) -> list[Any]:
+def _parts(mechanism):
     found = []
     for part, _ in mechanism.parts:
         found += _parts(part) if hasattr(part, "parts") else [part]
@@ -94,12 +89,12 @@ case(
 )  # fmt: skip
 
 
-def _settings(**given: Any) -> PateGanSettings:
+def _settings(**given):
     small = {"teachers": 5, "iterations": 3, "labels": 4, "batch": 8, "teacher_hidden": 4}
     return PateGanSettings(**small, hidden=(4,), generator_hidden=(4,), noise_size=3, **given)
 
 
-def _label_price(result: Any, pair: Pair) -> Sequence[Charge]:
+def _label_price(result, pair):
     distance = next(iter(_parts(result.mechanism))).distance
     return [Charge(1, squared=(Fraction(distance) / Fraction(result.sigma)) ** 2)] * result.labels
 

@@ -1,11 +1,7 @@
 """Choices by score, votes of teachers, blocks, local reports: each release against its price."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -39,14 +35,14 @@ EXTREMES = (0.0, 1.0, -1.0, 1e30, -1e30, 1.7e308, 5e-324, 1e16, 0.1)
 SENSITIVITIES = (1.0, 0.1, 1e-30, 1e30, 3e300)
 
 
-def _pair(name: str, left: Any, right: Any) -> Pair:
+def _pair(name, left, right):
     return Pair(name, left, right, (), (), 0, "add or remove")
 
 
-def _scores(monotonic: bool) -> Any:
+def _scores(monotonic):
     """Scores that one record moves by the sensitivity, computed exactly and rounded inwards."""
 
-    def found() -> Iterable[Pair]:
+    def found():
         for unit in SENSITIVITIES:
             base = np.array([unit * v if abs(v) < 1e8 else v for v in EXTREMES])
             for seed in range(2):
@@ -60,7 +56,7 @@ def _scores(monotonic: bool) -> Any:
     return found
 
 
-def _inwards(base: float, by: float) -> float:
+def _inwards(base, by):
     """Return the double nearest to ``base + by`` that is no farther away than ``by``."""
     with np.errstate(over="ignore"):
         moved = float(base + by)
@@ -71,7 +67,7 @@ def _inwards(base: float, by: float) -> float:
     return moved
 
 
-def _price(epsilon: float, factor: Fraction = Fraction(1)) -> Any:
+def _price(epsilon, factor=Fraction(1)):
     return lambda result, pair: [Charge(1, pure=Fraction(epsilon) * factor)]
 
 
@@ -95,7 +91,7 @@ for monotonic in (False, True):
     )
 
 
-def _gumbel_price(result: Any, pair: Pair) -> Sequence[Charge]:
+def _gumbel_price(result, pair):
     # Scale b: exponents are scores over b, whose range moves by 2Δ/b.
     return [Charge(1, pure=Fraction(2) * Fraction(pair.left[1]) / Fraction(pair.left[1] * 3.0))]
 
@@ -125,7 +121,7 @@ case(
 )
 
 
-def _gaussian_price(result: Any, pair: Pair) -> Sequence[Charge]:
+def _gaussian_price(result, pair):
     mechanism = result.mechanism
     assert isinstance(mechanism, Gaussian)
     ratio = Fraction(mechanism.distance) / Fraction(mechanism.noise_multiplier)
@@ -143,7 +139,7 @@ case(
 )
 
 
-def _stream(data: Any) -> Any:
+def _stream(data):
     answers, unit = data
     stream = AboveThresholdStream(
         0.0, 2.0 * unit, 4.0 * unit, sensitivity=unit, positives=99, rng=1
@@ -153,7 +149,7 @@ def _stream(data: Any) -> Any:
     return stream.mechanism
 
 
-def _stream_price(result: Any, pair: Pair) -> Sequence[Charge]:
+def _stream_price(result, pair):
     unit = Fraction(pair.left[1])
     first = Charge(1, pure=unit / Fraction(2.0 * pair.left[1]))
     return [first] + [Charge(1, pure=unit / Fraction(4.0 * pair.left[1]))] * len(pair.left[0])
@@ -168,7 +164,7 @@ case(
 )
 
 
-def _search(data: Any) -> Any:
+def _search(data):
     return select_best(
         lambda setting: setting, [1, 2, 3], float, mechanism=Gaussian(3.0), delta=1e-5, rng=1
     )
@@ -178,20 +174,19 @@ case(
     name="select_best",
     run=_search,  # what is private about it is in ``train``, which the caller pays for
     pairs=lambda: [_pair("no data", (), ())],
-    charges=lambda result, pair: [],
 )
 
 
 class Nearest:
     """A teacher: the class whose mean is nearest; fails on what it has not seen twice."""
 
-    def fit(self, X: Any, y: Any) -> Nearest:
+    def fit(self, X, y):
         if len(y) < 2:
             raise ValueError(f"too few records: {y!r}")
         self.means = [X[y == k].mean(axis=0) if (y == k).any() else None for k in (0, 1, 2)]
         return self
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X):
         gaps = [np.inf if m is None else np.abs(X - m).sum(axis=1) for m in self.means]
         return np.argmin(np.column_stack(np.broadcast_arrays(*gaps, X[:, 0])[:3]), axis=1) + 0.0
 
@@ -199,8 +194,8 @@ class Nearest:
 QUERIES = pairs.features(6, 3, seed=2)
 
 
-def _student(aggregator: Any) -> Any:
-    def run(data: Any) -> Any:
+def _student(aggregator):
+    def run(data):
         with np.errstate(all="ignore"):
             ensemble = TeacherEnsemble(Nearest, 7, 3, rng=1).fit(*data)
             return train_student(
@@ -211,11 +206,11 @@ def _student(aggregator: Any) -> Any:
     return run
 
 
-def _classes(X: Any) -> Any:
+def _classes(X):
     return np.arange(len(X)) % 3
 
 
-def _votes_price(result: Any, pair: Pair) -> Sequence[Charge]:
+def _votes_price(result, pair):
     vote = result.stream.aggregator
     answer = Fraction(vote.answer_mechanism.distance) / Fraction(vote.sigma)
     found = []
@@ -231,7 +226,7 @@ def _votes_price(result: Any, pair: Pair) -> Sequence[Charge]:
     return found
 
 
-def _records() -> Iterable[Pair]:
+def _records():
     return pairs.add_or_remove(3, _classes)
 
 
@@ -270,7 +265,7 @@ case(
 VOTES = ([5, 1, 1], [3, 2, 2], [7, 0, 0], [0, 0, 7])
 
 
-def _vote_pairs() -> Iterable[Pair]:
+def _vote_pairs():
     for votes in VOTES:
         other = list(votes)
         other[int(np.argmax(votes))] -= 1
@@ -278,13 +273,13 @@ def _vote_pairs() -> Iterable[Pair]:
         yield _pair(f"votes {votes}", (votes,), (other,))
 
 
-def _ask(data: Any) -> Any:
+def _ask(data):
     stream = VoteStream(GNMax(2.0, 4, 1.5), 1, max_queries=1, rng=1)
     answer = stream.ask(data[0], prediction=[0.5, 0.3, 0.2])
     return answer, stream.answers
 
 
-def _ask_price(result: Any, pair: Pair) -> Sequence[Charge]:
+def _ask_price(result, pair):
     test, answer = Fraction(1.5) ** -2, 2 * (1 + Fraction(2) ** -50) / Fraction(2.0) ** 2
     return [Charge(1, squared=test), *([Charge(1, squared=answer)] * result[1])]
 
@@ -292,7 +287,7 @@ def _ask_price(result: Any, pair: Pair) -> Sequence[Charge]:
 case(name="VoteStream, interactive", run=_ask, pairs=_vote_pairs, charges=_ask_price)
 
 
-def _bound_price(result: Any, pair: Pair) -> Sequence[Charge]:
+def _bound_price(result, pair):
     """The logarithm of the sensitivity has its own mechanism; the value's noise is added later."""
     parts = [part for part, _ in result.mechanism.parts]
     plain = next(part for part in parts if type(part) is Gaussian)
@@ -300,7 +295,7 @@ def _bound_price(result: Any, pair: Pair) -> Sequence[Charge]:
     return [Charge(1, squared=ratio**2), Charge(1, squared=Fraction(0))]
 
 
-def _many_votes() -> Iterable[Pair]:
+def _many_votes():
     for seed in range(4):
         random = np.random.default_rng(seed)
         votes = random.multinomial(50, random.dirichlet(np.ones(3)), size=9)
@@ -324,8 +319,8 @@ for order, smoothness in ((20.0, 0.01), (5.0, 1e-4), (2.0, 0.1)):
     )
 
 
-def _blocks(release: Any) -> Any:
-    def run(data: Any) -> Any:
+def _blocks(release):
+    def run(data):
         with np.errstate(all="ignore"):
             estimates = block_estimates(data[0], lambda block: block[:, 0].mean(), 8, (0.0, 1.0))
         return release(estimates)
@@ -333,7 +328,7 @@ def _blocks(release: Any) -> Any:
     return run
 
 
-def _tables() -> Iterable[Pair]:
+def _tables():
     return pairs.add_or_remove(2, None)
 
 
@@ -349,8 +344,8 @@ case(
 )
 
 
-def _mean(noise: str) -> Any:
-    def release(estimates: Any) -> Any:
+def _mean(noise):
+    def release(estimates):
         found = private_block_mean(estimates, (0.0, 1.0), noise=noise, noise_multiplier=2.0, rng=1)
         # The noise is left out, bounds and number are dyadic: this is what it would be added to.
         assert Tape.current is not None
@@ -374,11 +369,11 @@ for noise, power in (("gaussian", 2), ("laplace", 1)):
     )
 
 
-def _local_price(result: Any, pair: Pair) -> Sequence[Charge]:
+def _local_price(result, pair):
     return [Charge(1, pure=Fraction(0.9))]
 
 
-def _values() -> Iterable[Pair]:
+def _values():
     for a, b in ((0.0, 1.0), (1e308, -1e308), (5e-324, 0.7), (0.1, 0.3)):
         left, right = np.array([a, 0.5]), np.array([b, 0.5])
         yield Pair(f"{a:g} or {b:g}", (left,), (right,), (0, 1), (0, 1), 0, "replace one")
@@ -401,8 +396,8 @@ case(
 )
 
 
-def _consumption(randomize: Any) -> Any:
-    def run(data: Any) -> Any:
+def _consumption(randomize):
+    def run(data):
         generator = SecureGenerator(1)
         shape = randomize(data[0], generator).shape
         return shape, generator._block, generator._spare.size
@@ -410,7 +405,7 @@ def _consumption(randomize: Any) -> Any:
     return run
 
 
-def _categories() -> Iterable[Pair]:
+def _categories():
     for a, b in ((0, 4), (3, 2)):
         left, right = np.array([a, 1, 4, 0]), np.array([b, 1, 4, 0])
         yield Pair(f"{a} or {b}", (left,), (right,), (0, 1, 2, 3), (0, 1, 2, 3), 0, "replace one")
@@ -425,5 +420,4 @@ for name, randomize in {
         name=f"{name}, random words",  # its law, coin by coin, is the subject of test_local
         run=_consumption(randomize),
         pairs=_categories,
-        charges=lambda result, pair: [],
     )

@@ -1,10 +1,6 @@
 """The scikit-learn estimators: everything a fitted one holds, and what its fit warned of."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -21,21 +17,21 @@ D = 3
 FEW = ("ordinary", "duplicates", "half of the rows times 1e+30", "two rows", "integers")
 
 
-def _fit(make: Any, **given: Any) -> Any:
-    def run(data: Any) -> Any:
+def _fit(make, **given):
+    def run(data):
         return make(random_state=1, **given).fit(*data)
 
     return run
 
 
-def _several(X: Any) -> Any:
+def _several(X):
     return np.arange(len(X)) % 3
 
 
-def _minima(*losses: Any) -> Any:
+def _minima(*losses):
     """One minimum for each loss: rows of norm √2 with the intercept's column, default λ."""
 
-    def charges(result: Any, pair: Pair) -> Sequence[Charge]:
+    def charges(result, pair):
         found = []
         for loss in losses:
             lam = Fraction(2 if isinstance(loss, Logistic) else 16) * Fraction(loss.curvature_bound)
@@ -47,7 +43,7 @@ def _minima(*losses: Any) -> Any:
     return charges
 
 
-def _sizes() -> Iterable[Pair]:
+def _sizes():
     """Numbers of records around those at which scikit-learn counts classes, and a batch fills."""
     for n in (2, 3, 4, 5, 256, 257):
         X = pairs.features(n + 1, D)
@@ -72,7 +68,7 @@ for name, make, target, given, charges in (
     )
 
 
-def _entry_price(result: Any, pair: Pair) -> Sequence[Charge]:
+def _entry_price(result, pair):
     class Result:
         mechanisms = result.privacy_.entry
 
@@ -100,7 +96,7 @@ for name in ("DPSGDClassifier", "DPMLPClassifier"):
     )
 
 
-def _classes() -> Iterable[Pair]:
+def _classes():
     """Around two records a class scikit-learn warns of many classes for few records."""
     for n in (22, 23, 24):
         X = pairs.features(n, D)
@@ -115,7 +111,7 @@ case(
 )
 
 
-def _search(data: Any) -> Any:
+def _search(data):
     X = pairs.features(12, D)
     space = {"regularization": [2.0, 3.0]}
     model = estimators.DPLogisticRegression(classes=[0, 1], data_norm=1.0)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from accountant.audit.recorded import Diverged, Entry
-from support.twins.pairs import Pair
+from accountant.audit.recorded import Diverged
 from support.twins.tape import Tape
-from support.twins.trace import Trace, public_view, watch
+from support.twins.trace import public_view, watch
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,7 @@ class Charge:
     length: Fraction | None = None
 
 
-def twins(case: Any, pair: Pair, seconds: float = 30.0) -> tuple[list[str], Trace, Trace]:
+def twins(case, pair, seconds=30.0):
     """Run a case on both data sets; return what is wrong, and both traces."""
     first = Tape(pair.left_ids, pair.differs, quiet=case.quiet)
     with first.running():
@@ -52,7 +49,7 @@ def twins(case: Any, pair: Pair, seconds: float = 30.0) -> tuple[list[str], Trac
     return wrong, one, other
 
 
-def _outside(one: Trace, other: Trace) -> list[str]:
+def _outside(one, other):
     if one.too_long or other.too_long:
         return ["one of the runs did not end in its time"]
     names = ("exception", "warnings", "output")
@@ -60,9 +57,7 @@ def _outside(one: Trace, other: Trace) -> list[str]:
     return [f"{name}: {a!r} and {b!r}" for name, a, b in both if a != b]
 
 
-def distances(
-    left: Sequence[Entry], right: Sequence[Entry], charges: Sequence[Charge]
-) -> list[str]:
+def distances(left, right, charges):
     """Compare releases with what was charged for them, exactly."""
     shapes = [[(entry.name, entry.public) for entry in side] for side in (left, right)]
     if shapes[0] != shapes[1]:  # numbers, sizes and noise
@@ -83,7 +78,7 @@ def distances(
     return wrong
 
 
-def _moved(rows: list[tuple[Entry, Entry]], charge: Charge) -> tuple[Fraction | None, Fraction]:
+def _moved(rows, charge):
     total = Fraction(0)
     for one, other in rows:
         kind, scale, values = one.name, one.public["scale"], (one.private, other.private)
@@ -107,7 +102,7 @@ def _moved(rows: list[tuple[Entry, Entry]], charge: Charge) -> tuple[Fraction | 
     return total, next(limit for limit in limits if limit is not None)
 
 
-def _range_on_cells(one: Entry, other: Entry) -> Fraction:
+def _range_on_cells(one, other):
     """Return the range of the difference of two exponents that are constant on runs of cells."""
     edges = [np.concatenate([[0], np.cumsum(r.outcome)]) for r in (one, other)]
     cells = np.unique(np.concatenate(edges))[:-1]
@@ -119,11 +114,11 @@ def _range_on_cells(one: Entry, other: Entry) -> Fraction:
     return (max(gaps) - min(gaps)) * Fraction(one.public["scale"])
 
 
-def _short(value: Fraction) -> str:
+def _short(value):
     return f"{float(min(value, Fraction(10) ** 300)):.9g}"
 
 
-def _differences(one: Any, other: Any, where: str = "") -> list[str]:
+def _differences(one, other, where=""):
     """Return the places where two views differ."""
     if one == other:
         return []

@@ -1,18 +1,12 @@
 """One odd record among ordinary ones, for every way to run something that reads records."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from support.twins.comparison import Charge
 from support.twins.pairs import Pair
-from support.twins.registry import Case
 
 # Entries that are no number at all, and such as are, if unusual ones.
 UNREADABLE = {
@@ -42,9 +36,9 @@ NEARLY = ("accountant.learn.convex.", "accountant.adapters.sklearn.")
 SOLVED = Fraction(1, 100)
 
 
-def reading(every: list[Case]) -> dict[str, Case]:
+def reading(every):
     """Return one case that reads records for each set of public names."""
-    found: dict[tuple[str, ...], Case] = {}
+    found = {}
     for case in every:
         first = next(iter(case.pairs()), None)
         if not case.refused and first is not None and first.left_ids and first.left:
@@ -52,7 +46,7 @@ def reading(every: list[Case]) -> dict[str, Case]:
     return {case.name: case for case in found.values()}
 
 
-def odd_pairs(case: Case) -> Iterator[tuple[Pair, bool]]:
+def odd_pairs(case):
     """Yield a data set with an odd record at its end, and its neighbour; whether it adds nothing.
 
     The neighbour is without the record, or has an ordinary one in its place.
@@ -75,11 +69,11 @@ def odd_pairs(case: Case) -> Iterator[tuple[Pair, bool]]:
             yield _pair(case, plain, parts, place, [], "empty"), True
 
 
-def in_a_table(case: Case) -> bool:
+def in_a_table(case):
     return any(name.startswith("accountant.learn.generation") for name in case.covers)
 
 
-def _pair(case: Case, plain: Pair, parts: Any, place: int, record: Any, name: str) -> Pair:
+def _pair(case, plain, parts, place, record, name):
     n = len(parts[0])
     ordinary = [np.asarray(part).tolist() for part in parts]
     odd = [[*rows, record if i == place else rows[-1]] for i, rows in enumerate(ordinary)]
@@ -95,7 +89,7 @@ def _pair(case: Case, plain: Pair, parts: Any, place: int, record: Any, name: st
     )  # fmt: skip
 
 
-def _table(data: list[list[Any]]) -> tuple[Any, ...]:
+def _table(data):
     """Return rows as an array of objects."""
     table = np.empty((len(data[0]), len(data[0][0])), object)
     for i, row in enumerate(data[0]):
@@ -104,7 +98,7 @@ def _table(data: list[list[Any]]) -> tuple[Any, ...]:
     return (table,)
 
 
-def adding_nothing(case: Case, pair: Pair) -> Case:
+def adding_nothing(case, pair):
     """Return the case with what a record may cost that adds nothing."""
     share = Fraction(0) if any(name.startswith(EXACT) for name in case.covers) else SOLVED
     known = any(name.startswith((*EXACT, *NEARLY)) for name in case.covers)
@@ -113,7 +107,7 @@ def adding_nothing(case: Case, pair: Pair) -> Case:
     if not known or counted or pair.relation != "add or remove":
         return case
 
-    def charges(result: Any, pair: Pair) -> list[Charge]:
+    def charges(result, pair):
         return [
             replace(
                 charge,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +27,7 @@ class Pair:
     differs: int
     relation: str
 
-    def turned(self) -> Pair:
+    def turned(self):
         """Return the pair the other way round."""
         return replace(
             self, name=f"{self.name}, turned", left=self.right, right=self.left,
@@ -36,7 +35,7 @@ class Pair:
         )  # fmt: skip
 
 
-def without(name: str, data: tuple[Array, ...], place: int) -> Pair:
+def without(name, data, place):
     """Return a data set with and without the record at ``place``."""
     n = len(data[0])
     ids = tuple(range(n))
@@ -45,7 +44,7 @@ def without(name: str, data: tuple[Array, ...], place: int) -> Pair:
     return Pair(name, data, fewer, ids, ids[:place] + ids[place + 1 :], place, "add or remove")
 
 
-def replaced(name: str, data: tuple[Array, ...], place: int, record: tuple[Any, ...]) -> Pair:
+def replaced(name, data, place, record):
     """Return a data set and the one with another record at ``place``."""
     n = len(data[0])
     place %= n
@@ -55,13 +54,13 @@ def replaced(name: str, data: tuple[Array, ...], place: int, record: tuple[Any, 
     return Pair(name, data, other, tuple(range(n)), tuple(range(n)), place, "replace one")
 
 
-def zeroed(name: str, data: tuple[Array, ...], place: int) -> Pair:
+def zeroed(name, data, place):
     """Return a data set and the one whose record at ``place`` is blank."""
     pair = replaced(name, data, place, (0.0, *(part[place] for part in data[1:])))
     return replace(pair, relation="zero out")
 
 
-def features(n: int, d: int, seed: int = 0) -> Array:
+def features(n, d, seed=0):
     """Return ordinary records."""
     return np.random.default_rng((n, d, seed)).normal(size=(n, d))
 
@@ -69,7 +68,7 @@ def features(n: int, d: int, seed: int = 0) -> Array:
 SIZES = (10.0**30, 10.0**150, 10.0**-30, 10.0**-165, 5e-324, 1.5e308)
 
 
-def tables(d: int, n: int = 21) -> Iterator[tuple[str, Array]]:
+def tables(d, n=21):
     """Yield tables of records: name, X."""
     X = features(n, d)
     yield "ordinary", X
@@ -90,7 +89,7 @@ def tables(d: int, n: int = 21) -> Iterator[tuple[str, Array]]:
     yield "integers", np.arange(n * d).reshape(n, d) % 7
 
 
-def add_or_remove(d: int, target: Any, n: int = 21, only: Any = None) -> Iterator[Pair]:
+def add_or_remove(d, target, n=21, only=None):
     """Yield add-or-remove pairs with targets ``target(X)``; None for tables alone."""
     for number, (name, X) in enumerate(tables(d, n)):
         if only is not None and name not in only:
@@ -101,7 +100,7 @@ def add_or_remove(d: int, target: Any, n: int = 21, only: Any = None) -> Iterato
         yield pair if number % 2 else pair.turned()
 
 
-def replacements(d: int, target: Any, n: int = 21, only: Any = None) -> Iterator[Pair]:
+def replacements(d, target, n=21, only=None):
     """Yield replace-one pairs: an ordinary record against an extreme one, same and other target."""
     for number, (name, X) in enumerate(tables(d, n)):
         if (only is not None and name not in only) or X.dtype.kind != "f":
@@ -113,16 +112,16 @@ def replacements(d: int, target: Any, n: int = 21, only: Any = None) -> Iterator
         yield pair if number % 2 else pair.turned()
 
 
-def labels(X: Array) -> Array:
+def labels(X):
     """Return classes 0 and 1 that depend on the place alone."""
     return np.arange(len(X)) % 2
 
 
-def signs(X: Array) -> Array:
+def signs(X):
     """Return classes -1 and 1."""
     return 2.0 * labels(X) - 1.0
 
 
-def numbers(size: float) -> Any:
+def numbers(size):
     """Return a maker of real targets of a size, of both signs."""
     return lambda X: size * np.cos(np.arange(len(X)) + 1.0)

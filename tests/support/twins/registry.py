@@ -43,7 +43,7 @@ class Case:
     covers: tuple[str, ...]
     run: Callable[[Any], Any]
     pairs: Callable[[], Iterable[Pair]]
-    charges: Callable[[Any, Pair], Sequence[Charge]]
+    charges: Callable[[Any, Pair], Sequence[Charge]] = lambda result, pair: ()
     without: frozenset[str] = frozenset()
     replays: bool = True
     quiet: bool = False
@@ -51,14 +51,14 @@ class Case:
     more: Callable[[], Iterable[Pair]] = tuple
 
 
-CASES: list[Case] = []
+CASES = []
 
 
 ROOMS = [f"accountant.learn.{name}" for name in ["convex", "selection", "pate", "blocks", "local"]]
 ROOMS += ["accountant.learn.generation", "accountant.learn", "accountant.adapters.sklearn"]
 
 
-def case(name: str, covers: tuple[str, ...] = (), **given: Any) -> Case:
+def case(name, covers=(), **given):
     """Register a case; it covers what its name begins with where it does not say more."""
     first = name.split(",")[0].split()[0]
     rooms = (room for room in ROOMS if covers or first in importlib.import_module(room).__all__)

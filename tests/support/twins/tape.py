@@ -5,12 +5,9 @@ second run is handed the releases of the first: whatever it does after them is t
 the same public numbers, and has to be the same to the last bit.
 """
 
-from __future__ import annotations
-
 import contextlib
 import secrets
-from fractions import Fraction
-from typing import Any, ClassVar
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -27,6 +24,7 @@ from accountant.learn.selection import noisy_max
 from accountant.noise import Grid, SecureGenerator
 
 SEED = 20260
+GAUSSIAN = Grid.release_gaussian
 
 
 class Tape(Script):
@@ -39,21 +37,15 @@ class Tape(Script):
     every sample.
     """
 
-    current: ClassVar[Tape | None] = None
+    current = None
 
-    def __init__(
-        self,
-        identities: tuple[int, ...],
-        always: int,
-        script: Tape | None = None,
-        quiet: bool = False,
-    ) -> None:
+    def __init__(self, identities, always, script=None, quiet=False):
         super().__init__(script)
         self.identities, self.always, self.quiet = identities, always, quiet
         self.draws = 0
-        self.pending: list[Any] | None = None
+        self.pending = None
 
-    def put(self, kind: str, value: Any, scale: Any, make: Any, step: float = 1.0) -> Any:
+    def put(self, kind, value, scale, make, step=1.0):
         """Record a release and return its output: ``make()``, or the first run's."""
         value = list(value)
         public = {"size": len(value), "scale": scale, "step": step}
@@ -63,13 +55,13 @@ class Tape(Script):
         found = self.entries[-1].outcome
         return found.copy() if isinstance(found, np.ndarray) else found
 
-    def note(self, kind: str, value: list[Any], scale: Any, widths: Any = None) -> None:
+    def note(self, kind, value, scale, widths=None):
         """Record a release whose output no two runs share; of cells the widths stand there."""
         size = len(value) if widths is None else None
         public = {"size": size, "scale": scale, "step": 1.0}
         self.entries.append(Entry("release", kind, value, widths, public))
 
-    def for_records(self, n: int) -> np.ndarray:
+    def for_records(self, n):
         """Return one uniform number for each record, the same for a record of either twin."""
         self.draws += 1
         if n != len(self.identities):
@@ -80,7 +72,7 @@ class Tape(Script):
         return everyone[list(self.identities)] if n else np.empty(0)
 
     @contextlib.contextmanager
-    def running(self) -> Any:
+    def running(self):
         """Put the tape between the package's releases and its noise."""
         with contextlib.ExitStack() as stack:
             for target, name, stand_in in self._stand_ins():
@@ -88,54 +80,48 @@ class Tape(Script):
             stack.enter_context(mock.patch.object(Tape, "current", self))
             yield self
 
-    def _stand_ins(self) -> list[tuple[Any, str, Any]]:
+    def _stand_ins(self):
+        around = [
+            (Grid, "release_gaussian", self._on_grid),
+            (Grid, "release_discrete_gaussian", self._on_grid),
+            (correlated.CorrelatedPrivatiser, "_noisy", self._correlated),
+            (run_module, "release_fraction", self._fraction),
+            (convex_noise.NoiseSource, "release_pure", self._pure),
+            (convex_noise, "weighted_index", self._weighted),
+            (noisy_max, "_softmax_draw", partial(self._choice, "softmax")),
+            (noisy_max, "_flip_draw", partial(self._choice, "flip")),
+            (noisy_max, "floor_to_grid", self._noted),
+            (bounded, "_on_grid", self._noted),
+            (aggregation.LNMax, "winner", self._laplace_vote),
+            (SecureGenerator, "rounded_normal", self._normal),
+        ]
         return [
-            (Grid, "release_gaussian", self._gaussian()),
-            (Grid, "release_discrete_gaussian", self._discrete_gaussian()),
-            (correlated.CorrelatedPrivatiser, "_noisy", self._correlated()),
+            *((target, name, make(getattr(target, name))) for target, name, make in around),
             (correlated, "draw_classes", self._classes()),
-            (run_module, "release_fraction", self._fraction()),
             (secrets, "token_hex", lambda size: "0" * 2 * size),
-            (convex_noise.NoiseSource, "release_pure", self._pure()),
-            (convex_noise, "weighted_index", self._weighted()),
-            (noisy_max, "_softmax_draw", self._choice("softmax", noisy_max._softmax_draw)),
-            (noisy_max, "_flip_draw", self._choice("flip", noisy_max._flip_draw)),
-            (noisy_max, "floor_to_grid", self._noted(noisy_max.floor_to_grid)),
-            (bounded, "_on_grid", self._noted(bounded._on_grid)),
-            (aggregation.LNMax, "winner", self._laplace_vote()),
             (SecureGenerator, "subset", self._subset()),
-            (ensemble, "assign_shards", self._shards()),
-            (aggregate, "assign_shards", self._shards()),
-            (pate_gan, "assign_shards", self._shards()),
-            *self._noise_in_place(),
+            *(
+                (place, "assign_shards", self._shards())
+                for place in (ensemble, aggregate, pate_gan)
+            ),
+            *(
+                (place, "rounded_laplace", self._laplace)
+                for place in (noisy_max, aggregate, bounded)
+            ),
         ]
 
-    def _gaussian(self) -> Any:
-        original = Grid.release_gaussian
-
-        def release(grid: Grid, value: Any, deviation: float, generator: Any) -> Any:
+    def _on_grid(self, original):
+        def release(grid, value, scale, generator):
+            steps = scale / grid.step if original is GAUSSIAN else scale
             return self.put(
-                "gaussian", _integers(grid.round(value)), deviation / grid.step,
-                lambda: original(grid, value, deviation, generator), grid.step,
-            )  # fmt: skip
-
-        return release
-
-    def _discrete_gaussian(self) -> Any:
-        original = Grid.release_discrete_gaussian
-
-        def release(grid: Grid, value: Any, scale: int, generator: Any) -> Any:
-            return self.put(
-                "gaussian", _integers(grid.round(value)), scale,
+                "gaussian", _integers(grid.round(value)), steps,
                 lambda: original(grid, value, scale, generator), grid.step,
             )  # fmt: skip
 
         return release
 
-    def _correlated(self) -> Any:
-        original = correlated.CorrelatedPrivatiser._noisy
-
-        def noisy(privatiser: Any, sums: Any, grid: Grid, scale: float, generator: Any) -> Any:
+    def _correlated(self, original):
+        def noisy(privatiser, sums, grid, scale, generator):
             # The twin's noise is what makes its sums the same releases (Theorem X5).
             stream = privatiser.stream
             earlier = np.rint(stream._earlier())
@@ -150,16 +136,14 @@ class Tape(Script):
 
         return noisy
 
-    def _classes(self) -> Any:
-        def draw(records: int, classes: int, generator: Any) -> Any:
+    def _classes(self):
+        def draw(records, classes, generator):
             return (self.for_records(records) * classes).astype(np.int64)
 
         return draw
 
-    def _fraction(self) -> Any:
-        original = run_module.release_fraction
-
-        def release(clipping: Any, unclipped: int, records: int, *rest: Any) -> float:
+    def _fraction(self, original):
+        def release(clipping, unclipped, records, *rest):
             return self.put(
                 "gaussian", [2 * unclipped - records], 2.0 * clipping.count_noise,
                 lambda: original(clipping, unclipped, records, *rest),
@@ -167,17 +151,15 @@ class Tape(Script):
 
         return release
 
-    def _pure(self) -> Any:
-        original = convex_noise.NoiseSource.release_pure
+    def _pure(self, original):
+        def release(source, values, *given):
+            seen = {}
 
-        def release(source: Any, values: Any, *given: Any) -> Any:
-            seen: dict[str, Any] = {}
-
-            def at_most(step: float) -> Grid:
+            def at_most(step):
                 seen["step"] = Grid.at_most(step).step
                 return Grid(seen["step"])
 
-            def none(scale: int, below: Any) -> int:
+            def none(scale, below):
                 seen["scale"] = scale
                 return 0
 
@@ -193,10 +175,8 @@ class Tape(Script):
 
         return release
 
-    def _weighted(self) -> Any:
-        original = convex_noise.weighted_index
-
-        def draw(generator: Any, scores: Any, rate: Fraction, widths: Any = None) -> int:
+    def _weighted(self, original):
+        def draw(generator, scores, rate, widths=None):
             sizes = None if widths is None else widths.tolist()
             if sizes is not None:  # the cells themselves are private: no two runs share an index
                 self.note("cells", scores.tolist(), rate, sizes)
@@ -207,71 +187,63 @@ class Tape(Script):
 
         return draw
 
-    def _choice(self, kind: str, original: Any) -> Any:
-        def draw(generator: Any, exponents: list[Fraction]) -> int:
+    def _choice(self, kind, original):
+        def draw(generator, exponents):
             return self.put(kind, exponents, None, lambda: original(generator, exponents))
 
         return draw
 
-    def _noted(self, original: Any) -> Any:
+    def _noted(self, original):
         """Remember the values that the next noise is added to, where a function adds it itself."""
 
-        def on_grid(*given: Any) -> Any:
+        def on_grid(*given):
             found = original(*given)
             self.pending = _integers(found)
             return found
 
         return on_grid
 
-    def _laplace_vote(self) -> Any:
-        original = aggregation.LNMax.winner
-
-        def winner(vote: Any, counts: Any, generator: Any) -> int:
+    def _laplace_vote(self, original):
+        def winner(vote, counts, generator):
             return self.put(
                 "vote", _integers(counts), vote.scale, lambda: original(vote, counts, generator)
             )
 
         return winner
 
-    def _noise_in_place(self) -> list[tuple[Any, str, Any]]:
-        """Return stand-ins for noise that a function adds by itself: it is left out."""
+    def _instead(self, kind, n, scale):
+        """Leave out noise that a function adds by itself."""
+        self.note(kind, self.pending if self.pending is not None else [0] * n, scale)
+        self.pending = None
+        return np.zeros(n)
 
-        def instead(kind: str, n: int, scale: float) -> np.ndarray:
-            value = self.pending if self.pending is not None else [0] * n
-            self.note(kind, value, scale)
-            self.pending = None
-            return np.zeros(n)
+    def _laplace(self, generator, n, scale):
+        return self._instead("laplace", n, scale)
 
-        def laplace(generator: Any, n: int, scale: float) -> np.ndarray:
-            return instead("laplace", n, scale)
-
-        original = SecureGenerator.rounded_normal
-
-        def normal(generator: Any, n: int, scale: float) -> Any:
+    def _normal(self, original):
+        def normal(generator, n, scale):
             if self.quiet:
-                return instead("gaussian", n, scale)
+                return self._instead("gaussian", n, scale)
             return original(generator, n, scale)
 
-        places = (noisy_max, aggregate, bounded)
-        found = [(place, "rounded_laplace", laplace) for place in places]
-        return [*found, (SecureGenerator, "rounded_normal", normal)]
+        return normal
 
-    def _subset(self) -> Any:
-        def subset(generator: Any, n: int, probability: float) -> Any:
+    def _subset(self):
+        def subset(generator, n, probability):
             chosen = self.for_records(n) < probability
             chosen |= np.array(self.identities, dtype=int) == self.always
             return np.flatnonzero(chosen)
 
         return subset
 
-    def _shards(self) -> Any:
-        def assign(n: int, shards: int, *, rng: Any = None) -> Any:
+    def _shards(self):
+        def assign(n, shards, *, rng=None):
             return (self.for_records(n) * shards).astype(np.int64)
 
         return assign
 
 
-def _integers(values: Any) -> list[int | None]:
+def _integers(values):
     """Return exact integers; None where there is none (NaN and infinity)."""
     floats = np.asarray(values, dtype=np.float64).ravel().tolist()
     return [int(v) if np.isfinite(v) else None for v in floats]

@@ -23,12 +23,12 @@ class Trace:
     printed: str
 
     @property
-    def too_long(self) -> bool:
+    def too_long(self):
         """Whether the run was interrupted."""
         return self.raised is not None and self.raised[0] == TooLongError.__name__
 
     @property
-    def outside(self) -> tuple[Any, ...]:
+    def outside(self):
         """All of it but the result."""
         return self.raised, self.warned, self.printed
 
@@ -38,10 +38,10 @@ class TooLongError(Exception):
 
 
 @contextlib.contextmanager
-def deadline(seconds: float) -> Any:
+def deadline(seconds):
     """Interrupt what takes longer."""
 
-    def stop(*_: Any) -> None:
+    def stop(*_):
         raise TooLongError(f"still running after {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, stop)
@@ -53,7 +53,7 @@ def deadline(seconds: float) -> Any:
         signal.signal(signal.SIGALRM, before)
 
 
-def watch(run: Any, data: Any, seconds: float = 30.0) -> Trace:
+def watch(run, data, seconds=30.0):
     """Run a trainer and keep what is seen of it."""
     printed = io.StringIO()
     result, raised = None, None
@@ -71,7 +71,7 @@ def watch(run: Any, data: Any, seconds: float = 30.0) -> Trace:
     return Trace(result, raised, warned, printed.getvalue())
 
 
-def public_view(value: Any, without: frozenset[str] = frozenset()) -> Any:
+def public_view(value, without=frozenset()):
     """Return everything reachable from a result, down to the bits, for comparison.
 
     Attributes whose names are in ``without`` are documented as private and left out.

@@ -1,12 +1,8 @@
 """What the package offers: every public name, so that none stays without a case unnoticed."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Iterator
-from typing import Any
 
 import accountant.learn
 from accountant.adapters import sklearn
@@ -58,9 +54,9 @@ WITHIN = {
 }
 
 
-def offered() -> dict[str, Any]:
+def offered():
     """Return what the rooms under ``accountant.learn`` and the estimators' module offer."""
-    found: dict[str, Any] = {}
+    found = {}
     for module in _modules():
         if hasattr(module, "__all__"):
             for name in module.__all__:
@@ -68,9 +64,9 @@ def offered() -> dict[str, Any]:
     return found
 
 
-def drawing() -> dict[str, Any]:
+def drawing():
     """Return every public name of a module that takes randomness: what releases takes some."""
-    found: dict[str, Any] = {}
+    found = {}
     for module in _modules():
         for name, value in vars(module).items():
             own = callable(value) and getattr(value, "__module__", "") == module.__name__
@@ -79,7 +75,7 @@ def drawing() -> dict[str, Any]:
     return found
 
 
-def unaccounted(covers: set[str]) -> list[str]:
+def unaccounted(covers):
     """Return the names that no case covers and no list explains."""
     cased = {id(resolve(name)) for name in covers}
     explained = {word for words in WITHOUT_RELEASES.values() for word in words.split()}
@@ -94,20 +90,20 @@ def unaccounted(covers: set[str]) -> list[str]:
     ]
 
 
-def resolve(name: str) -> Any:
+def resolve(name):
     """Return the object of a dotted name."""
     module, _, last = name.rpartition(".")
     return getattr(importlib.import_module(module), last)
 
 
-def _modules() -> Iterator[Any]:
+def _modules():
     yield accountant.learn
     for entry in pkgutil.walk_packages(accountant.learn.__path__, "accountant.learn."):
         yield importlib.import_module(entry.name)
     yield sklearn
 
 
-def _parameters(value: Any) -> list[str]:
+def _parameters(value):
     try:
         return list(inspect.signature(value).parameters)
     except (TypeError, ValueError):

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import secrets
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
@@ -30,8 +29,6 @@ from accountant.learn.release import Privatiser
 from accountant.learn.run import Run
 from accountant.noise import SecureGenerator
 from support.twins.comparison import distances
-from support.twins.pairs import Pair
-from support.twins.registry import Case
 from support.twins.tape import Tape
 from support.twins.trace import watch
 
@@ -52,7 +49,7 @@ class Parts:
     sums: list[tuple[Any, float]] = field(default_factory=list)
     calls: int = 0
 
-    def note(self, kind: str, rows: Any) -> None:
+    def note(self, kind, rows):
         """Remember one array of rows, one for each record."""
         assert Tape.current is not None
         self.calls += 1
@@ -60,14 +57,14 @@ class Parts:
             self.of_records[kind, self.calls, name] = np.asarray(row).tobytes()
 
     @contextlib.contextmanager
-    def noted(self) -> Iterator[None]:
+    def noted(self):
         """Put this between the data and the sums."""
         with contextlib.ExitStack() as stack:
             for target, name, stand_in in self._stand_ins():
                 stack.enter_context(mock.patch.object(target, name, stand_in))
             yield
 
-    def _stand_ins(self) -> list[tuple[Any, str, Any]]:
+    def _stand_ins(self):
         return [
             (Run, "_draw", self._drawn(Run._draw)),
             *((kind, "release", self._released(kind.release)) for kind in PRIVATISERS),
@@ -80,8 +77,8 @@ class Parts:
             ),
         ]
 
-    def _drawn(self, original: Any) -> Any:
-        def draw(run: Run) -> Any:
+    def _drawn(self, original):
+        def draw(run):
             rows = original(run)
             assert Tape.current is not None
             rule = run.clipping.rule(len(run.model.groups))
@@ -94,15 +91,15 @@ class Parts:
 
         return draw
 
-    def _released(self, original: Any) -> Any:
-        def release(privatiser: Any, value: Any, rule: Any, generator: Any) -> Any:
+    def _released(self, original):
+        def release(privatiser, value, rule, generator):
             self.sums.append((value.copy(), rule.sensitivity))
             return original(privatiser, value, rule, generator)
 
         return release
 
-    def _rows(self, original: Any) -> Any:
-        def call(*given: Any, **named: Any) -> Any:
+    def _rows(self, original):
+        def call(*given, **named):
             found = original(*given, **named)
             several = found if isinstance(found, tuple) else (found,)
             for rows in several[:1] if original.__name__ == "_centred" else several:
@@ -111,8 +108,8 @@ class Parts:
 
         return call
 
-    def _shard(self, original: Any) -> Any:
-        def records_at(found: Any, places: Any) -> Any:
+    def _shard(self, original):
+        def records_at(found, places):
             assert Tape.current is not None
             shard = original(found, places)
             names = tuple(Tape.current.identities[i] for i in places.tolist())
@@ -126,15 +123,15 @@ PRIVATISERS = (Privatiser, correlated.CorrelatedPrivatiser)
 
 
 @contextlib.contextmanager
-def unseeded(secret: bytes) -> Iterator[None]:
+def unseeded(secret):
     """Key every generator from the system, as far as it knows; the same numbers for one secret."""
     made = SecureGenerator.__init__
     keys = iter(range(10**9))
 
-    def without_a_seed(generator: SecureGenerator, seed: object = None) -> None:
+    def without_a_seed(generator, seed=None):
         made(generator, None)
 
-    def key(size: int) -> bytes:
+    def key(size):
         return hashlib.sha256(secret + str(next(keys)).encode()).digest()[:size]
 
     with (
@@ -144,7 +141,7 @@ def unseeded(secret: bytes) -> Iterator[None]:
         yield
 
 
-def units_apart(case: Case, pair: Pair) -> tuple[list[str], Parts]:
+def units_apart(case, pair):
     """Run a case on both data sets; return what is wrong, and the first run's parts."""
     secret = np.random.default_rng().bytes(32)
     tapes, parts, traces, ends = [], [], [], []
@@ -169,7 +166,7 @@ def units_apart(case: Case, pair: Pair) -> tuple[list[str], Parts]:
     return wrong, parts[0]
 
 
-def _apart(one: Parts, other: Parts, differs: int) -> list[str]:
+def _apart(one, other, differs):
     shared = set(one.of_records) & set(other.of_records)
     changed = {
         key[0]
@@ -179,7 +176,7 @@ def _apart(one: Parts, other: Parts, differs: int) -> list[str]:
     return [f"{kind}: another record's part changed" for kind in sorted(changed)]
 
 
-def _moved_by_one(one: Parts, other: Parts, differs: int) -> list[str]:
+def _moved_by_one(one, other, differs):
     wrong = []
     for step, ((left, bound), (right, _)) in enumerate(zip(one.sums, other.sums, strict=True)):
         alone = [side.gradients.get((step, differs), 0.0) for side in (one, other)]
