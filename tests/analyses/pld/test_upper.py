@@ -4,7 +4,6 @@ import math
 import random
 
 import pytest
-from accountant.derived.sampled_replacement import SampledReplacement
 from flint import arb, ctx
 
 import accountant as ac
@@ -12,7 +11,7 @@ from accountant import sampling
 from accountant.analyses import pld
 from accountant.analyses.pld import composed, upper
 from accountant.analyses.pld.upper import UpperEnds
-from accountant.derived.joint import JointRelease
+from accountant.derived.joint import JointRelease, SampledReplacement
 from support.every_mechanism import by_density
 from support.oracle import compositions as laws
 
