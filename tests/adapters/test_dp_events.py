@@ -6,9 +6,9 @@ import math
 import pytest
 
 import accountant as ac
-from accountant.adapters import dp_events
 from support import dp_event_names as e
 from support.dp_event_names import DL, AddRemove, Composed, G, L, Poisson, Times, exact, refusal
+from support.dp_event_names import adapter as dp_events
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
