@@ -68,17 +68,6 @@ def positive(rng, n):
     )
 
 
-def up_to_a_half(rng, n):
-    return np.concatenate(
-        [
-            neighbours(0.25, -0.25),
-            [0.5, -0.5],
-            rng.uniform(-0.5, 0.5, n),
-            spread(rng, 1e-300, 0.5, n),
-        ]
-    )
-
-
 def angles(rng, n):
     quarter = np.pi / 4.0
     most = 2.0**20
@@ -114,7 +103,6 @@ FUNCTIONS = {
     "ve2": (exponents, e2, long_e2, 32.0),
     "vlog1p": (above_minus_one, mpmath.log1p, np.log1p, 5.0),
     "vlog": (positive, mpmath.log, np.log, 5.0),
-    "vatan": (up_to_a_half, mpmath.atan, np.arctan, 5.0),
 }
 
 

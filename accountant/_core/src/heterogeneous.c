@@ -84,14 +84,9 @@ static int epsilon_of(acct_heterogeneous_workspace *w, int count, double delta, 
     return ACCT_OK;
 }
 
-/* so many parts are looked at by groups first, whose q and sigma differ by less than this share */
-#define MANY 200
-#define NEAR_ENOUGH 150.0
-
 /* Whether the profile at epsilon is at most delta, by Chernoff at one order (Theorem 5): cheap, and
  * enough where this direction is well below the other */
-static int parts_are_below(acct_heterogeneous_workspace *w, const acct_part *part, int count, double epsilon,
-                           double delta) {
+static int chernoff_is_below(acct_heterogeneous_workspace *w, double epsilon, double delta) {
     acct_coarse_composition m = {w->coarse, w->groups, w->direction};
     acct_saddle s;
     acct_heterogeneous_set_coarse(w, log(delta), INFINITY);
@@ -101,8 +96,8 @@ static int parts_are_below(acct_heterogeneous_workspace *w, const acct_part *par
     if (!(s.log_scale + log_front < log(delta) - 1e-6)) return 0;
     const double z = acct_window_deviations(w->steps, log(delta));
     double log_mgf = 0.0, err = 0.0, size = 0.0, outside = 0.0;
-    for (int i = 0; i < count; i++) {
-        const acct_part *p = &part[i];
+    for (int i = 0; i < w->count; i++) {
+        const acct_part *p = &w->part[i];
         const acct_window window = acct_part_window(p, w->direction, z, INFINITY);
         const acct_step step = acct_part_step(p);
         acct_moments k = {.log_mgf = 0.5 * b * (b + 1.0) / (p->sigma * p->sigma)};
@@ -117,18 +112,8 @@ static int parts_are_below(acct_heterogeneous_workspace *w, const acct_part *par
         err += p->steps * k.log_mgf_err;
         size += p->steps * fabs(k.log_mgf);
     }
-    const double round = ACCT_U * (64.0 + count) * (1.0 + size + fabs(log_front) + b * epsilon);
+    const double round = ACCT_U * (64.0 + w->count) * (1.0 + size + fabs(log_front) + b * epsilon);
     return exp(log_mgf + log_front + (err + round) * ACCT_SLACK) + outside * ACCT_SLACK <= delta;
-}
-
-/* the same; first, for many parts, with the largest q and the least sigma of those that are near: such steps have
- * no smaller profile (Theorem L8) */
-static int chernoff_is_below(acct_heterogeneous_workspace *w, double epsilon, double delta) {
-    if (w->count >= MANY) {
-        const int groups = acct_heterogeneous_worst(w, NEAR_ENOUGH, w->worst);
-        if (parts_are_below(w, w->worst, groups, epsilon, delta)) return 1;
-    }
-    return parts_are_below(w, w->part, w->count, epsilon, delta);
 }
 
 /* the bracket in one direction */

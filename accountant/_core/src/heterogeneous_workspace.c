@@ -24,7 +24,6 @@ void acct_heterogeneous_free(acct_heterogeneous_workspace *w) {
     free(w->coarse);
     free(w->nodes);
     free(w->group);
-    free(w->worst);
     free(w->keyed);
     acct_noise_tables_free(&w->tables);
 }
@@ -51,12 +50,11 @@ int acct_heterogeneous_alloc(acct_heterogeneous_workspace *w, const acct_part *p
     w->most_work = acct_max(2.5e5, (w->mixed ? 3e7 : 4e6) / count);
     w->tables = (acct_noise_tables){.count = 0};
     w->group = malloc((size_t)count * sizeof *w->group);
-    w->worst = malloc((size_t)count * sizeof *w->worst);
     w->keyed = malloc((size_t)count * sizeof *w->keyed);
     w->coarse = malloc((size_t)count * sizeof *w->coarse);
     w->nodes = malloc(coarse * sizeof *w->nodes);
     w->block = malloc(doubles * sizeof(double));
-    if (!w->block || !w->coarse || !w->nodes || !w->group || !w->worst || !w->keyed) {
+    if (!w->block || !w->coarse || !w->nodes || !w->group || !w->keyed) {
         acct_heterogeneous_free(w);
         return ACCT_ENOMEM;
     }
@@ -92,33 +90,10 @@ static acct_part joined(const acct_keyed_part *first, const acct_keyed_part *las
     return (acct_part){exp(log_q / steps), exp(log_sigma / steps), steps, NULL};
 }
 
-static void sort_by_cell(acct_heterogeneous_workspace *w, int count, double fineness) {
-    for (int i = 0; i < count; i++)
-        w->keyed[i] = (acct_keyed_part){acct_part_cell(&w->part[i], fineness), w->part[i]};
-    qsort(w->keyed, (size_t)count, sizeof *w->keyed, by_cell);
-}
-
-int acct_heterogeneous_worst(acct_heterogeneous_workspace *w, double fineness, acct_part *worst) {
-    int groups = 0;
-    sort_by_cell(w, w->count, fineness);
-    for (int i = 0; i < w->count; i++) {
-        const acct_part *p = &w->keyed[i].part;
-        acct_part *last = groups ? &worst[groups - 1] : NULL;
-        const int alone = p->mixture || acct_part_is_plain(p) || !last || last->mixture ||
-                          acct_part_is_plain(last);
-        if (alone || w->keyed[i].cell != w->keyed[i - 1].cell) {
-            worst[groups++] = *p;
-            continue;
-        }
-        last->steps += p->steps;
-        last->q = acct_max(last->q, p->q);
-        last->sigma = acct_min(last->sigma, p->sigma);
-    }
-    return groups;
-}
-
 void acct_heterogeneous_set_groups(acct_heterogeneous_workspace *w, int count) {
-    sort_by_cell(w, count, 12.0);
+    for (int i = 0; i < count; i++)
+        w->keyed[i] = (acct_keyed_part){acct_part_cell(&w->part[i]), w->part[i]};
+    qsort(w->keyed, (size_t)count, sizeof *w->keyed, by_cell);
     w->groups = 0;
     double *memory = w->nodes;
     for (int i = 0, j; i < count; i = j) {

@@ -28,7 +28,7 @@ typedef struct {
     double most_work; /* points times nodes of one part */
     /* searches look at one part for each group of parts of about the same q and sigma */
     acct_keyed_part *keyed;
-    acct_part *group, *worst;
+    acct_part *group;
     acct_coarse *coarse; /* one a group */
     double *nodes; /* theirs */
     int groups;
@@ -52,10 +52,6 @@ void acct_heterogeneous_free(acct_heterogeneous_workspace *w);
 /* joins the first `count` parts into groups; sets the coarse laws that searches read */
 void acct_heterogeneous_set_groups(acct_heterogeneous_workspace *w, int count);
 void acct_heterogeneous_set_coarse(acct_heterogeneous_workspace *w, double log_delta, double most_loss);
-
-/* sets  worst[0 .. returned) to steps that are no less costly than the parts: as many, and of each cell with the
- *       largest q and the least sigma */
-int acct_heterogeneous_worst(acct_heterogeneous_workspace *w, double fineness, acct_part *worst);
 
 /* makes a placed line reach to y_least at least; ACCT_EPRECISION where that takes too many points */
 int acct_heterogeneous_lengthen(const acct_heterogeneous_workspace *w, double y_least,

@@ -112,11 +112,11 @@ int acct_delta_one_way(acct_workspace *w, const acct_step *step, double steps, d
     if (!good) {
         /* whatever the window, what is outside counts in full */
         acct_bounds_intersect(out, 0.0,
-                              acct_chernoff_delta_upper(w, step, steps, direction, epsilon, log_delta, 0.0));
+                              acct_chernoff_delta_upper(w, step, steps, direction, epsilon, log_delta));
         const double nearest = acct_min(2.0 * FIRST_REACH, 0.5 * log_delta);
         for (double log_within = LAST_REACH; log_within < nearest; log_within *= 0.8)
             acct_bounds_intersect(
-                out, 0.0, acct_chernoff_delta_upper(w, step, steps, direction, epsilon, log_within, 0.0));
+                out, 0.0, acct_chernoff_delta_upper(w, step, steps, direction, epsilon, log_within));
         acct_bounds_intersect(out, 0.0, largest_shift_delta_upper(step, steps, epsilon));
         acct_bounds_intersect(
             out, 0.0, acct_max(acct_up(steps * step->q), ACCT_TINY)); /* the record is never sampled otherwise */

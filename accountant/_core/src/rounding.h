@@ -38,7 +38,6 @@ static inline double acct_down(double x) { return nextafter(x, -INFINITY); }
 
 /* exp(x) rounded outward: x itself must already be a bound in the wanted direction */
 static inline double acct_exp_upper(double x) { return exp(x) * (1.0 + 2.0 * ACCT_LIBM); }
-static inline double acct_exp_lower(double x) { return exp(x) * (1.0 - 2.0 * ACCT_LIBM); }
 
 /* e^x value for value >= 0, rounded outward: exp errs by 8 u, each of two products by one, and 4e-15 is
  * 36 u; x and value must already be bounds in the wanted direction.  Where e^x nearly underflows, x + 512 is

@@ -172,22 +172,14 @@ static int add_is_below(acct_shared_line *s, double steps, double epsilon, doubl
     return 0;
 }
 
-/* whether the profile at 0 is below delta, in both directions: it is the same there (Theorem 18) */
-static int without_loss(acct_shared_line *s, double steps, double delta) {
-    acct_profile_point p;
-    if (s->no_loss_steps == steps && delta >= s->no_loss) return 1;
-    acct_contour_profile(&s->remove.contour, 0.0, &p);
-    if (!(p.bounds.upper <= delta)) return 0;
-    s->no_loss_steps = steps;
-    s->no_loss = delta;
-    return 1;
-}
-
 static int on_line(acct_shared_line *s, double steps, double delta, acct_bounds *out) {
     if (!s->removes || !for_steps(&s->remove, steps)) return 0;
     if (ends(s, steps, delta, out)) return add_is_below(s, steps, out->lower, delta);
+    /* the profile at 0 is the same in both directions (Theorem 18) */
+    acct_profile_point p;
     *out = (acct_bounds){0.0, 0.0};
-    return without_loss(s, steps, delta);
+    acct_contour_profile(&s->remove.contour, 0.0, &p);
+    return p.bounds.upper <= delta;
 }
 
 /* questions that have answers of their own kind: no composition, or hardly any noise or sampling */
@@ -202,7 +194,6 @@ static int shared_answer(acct_shared_line *s, long count, const double *q, const
     if (!(s->step.q == q[0] && s->step.sigma == sigma[0])) {
         s->step = acct_step_make(q[0], sigma[0]);
         s->removes = s->adds = s->failures = s->waiting = 0;
-        s->no_loss_steps = NAN;
         s->bound.log_front = INFINITY;
         s->reach = MOST_DEVIATIONS;
     }

@@ -17,7 +17,6 @@ typedef struct {
     double reach;        /* deviations of the loss: how far ahead lines were put with success */
     double log_delta, epsilon, slope; /* the last answer, and d log(delta)/d epsilon there */
     double steps;                     /* and of how many steps it was */
-    double no_loss, no_loss_steps; /* a delta that is met by epsilon = 0, after so many steps */
 } acct_shared_line;
 
 /* NULL without memory */

@@ -126,12 +126,6 @@ ACCT_INLINE double acct_vatan_terms(double p, double w) {
     return ((a + w2 * b) + w4 * (c + w2 * d)) + w8 * (e + w2 * f);
 }
 
-/* arctan z for |z| <= 1/2: twice that of z/(1 + sqrt(1 + z^2)), at most .2361 */
-ACCT_INLINE double acct_vatan(double z) {
-    const double t = z / (1.0 + sqrt(1.0 + z * z)), w = t * t;
-    return 2.0 * (t + t * (w * acct_vatan_terms(0.04, w)));
-}
-
 /* the argument of x + iy, with atan2's quadrants; x and y at most 1e300 in size.  arctan of the smaller over the
  * larger, t <= 1, is twice that of t/(1 + sqrt(1 + t^2)), at most .4143 */
 ACCT_INLINE double acct_vatan2(double y, double x) {

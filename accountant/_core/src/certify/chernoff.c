@@ -88,11 +88,11 @@ double acct_chernoff_at(const acct_chernoff *c, double steps, double epsilon) {
 }
 
 double acct_chernoff_delta_upper(acct_workspace *w, const acct_step *step, double steps, int direction,
-                                 double epsilon, double log_delta, double b) {
+                                 double epsilon, double log_delta) {
     const double z = sqrt(2.0 * (log(steps) - acct_min(log_delta, 0.0) + 12.0));
     const acct_window window = {.lo = -z * step->sigma, .hi = acct_step_largest(step) + z * step->sigma};
-    acct_saddle saddle = {.b = b};
-    if (!(b > 0.0) && acct_saddle_at_epsilon(&w->law, step, steps, direction, &window, epsilon, &saddle))
+    acct_saddle saddle;
+    if (acct_saddle_at_epsilon(&w->law, step, steps, direction, &window, epsilon, &saddle))
         return 1.0;
     acct_chernoff bound;
     if (acct_chernoff_set(&bound, &w->law, step, &window, steps, direction, saddle.b)) return 1.0;

@@ -27,10 +27,9 @@ int acct_chernoff_set(acct_chernoff *bound, acct_tilted_law *law, const acct_ste
 /* ensures delta(epsilon) <= returned <= 1 after so many steps, in the direction it was set for (Theorem 5) */
 double acct_chernoff_at(const acct_chernoff *bound, double steps, double epsilon);
 
-/* ensures delta(epsilon) <= returned <= 1 by Chernoff at distance b, or at the saddle point if b is 0
- * (Theorem 5), one direction */
+/* ensures delta(epsilon) <= returned <= 1 by Chernoff at the saddle point (Theorem 5), one direction */
 double acct_chernoff_delta_upper(acct_workspace *w, const acct_step *step, double steps, int direction,
-                                 double epsilon, double log_delta, double b);
+                                 double epsilon, double log_delta);
 
 /* A bound on the profile by the moduli along one vertical line (Theorem 20): no phases, no points, no aliases.
  *

@@ -173,11 +173,6 @@ double acct_panel_excess(acct_panel *panel, const acct_step *step, double x, dou
     return larger(excess, excess_of_thresholds(panel, window, step, order, y_max, log_error));
 }
 
-int acct_panel_fits(acct_panel *panel, const acct_step *step, double x, double width, double rho,
-                    const acct_window *window, double order, double y_max, double log_error) {
-    return acct_panel_excess(panel, step, x, width, rho, window, order, y_max, log_error) <= 0.0;
-}
-
 /* the least and the largest sum of semi-axes in units of half a panel, and those of neighbouring trials */
 #define LEAST_RHO 1.4
 #define MOST_RHO 40.0

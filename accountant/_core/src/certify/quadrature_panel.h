@@ -133,10 +133,6 @@ typedef struct {
 double acct_panel_excess(acct_panel *panel, const acct_step *step, double x, double width, double rho,
                          const acct_window *window, double order, double y_max, double log_error);
 
-/* whether that is nothing */
-int acct_panel_fits(acct_panel *panel, const acct_step *step, double x, double width, double rho,
-                    const acct_window *window, double order, double y_max, double log_error);
-
 /* what one panel tells about the next */
 typedef struct {
     double reach; /* half its width times rho; 0: there was none */

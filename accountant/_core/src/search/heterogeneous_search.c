@@ -8,8 +8,11 @@
 #include "rounding.h"
 #include "vmath.h"
 
+/* parts are of one cell where logarithms differ by less than a twelfth, about */
+#define FINENESS 12.0
+
 /* a number of the four logarithms, rounded; unequal ones rarely share it */
-static int64_t mixture_cell(const acct_part *part, double fineness) {
+static int64_t mixture_cell(const acct_part *part) {
     double first = 0.0, second = 0.0;
     for (int j = 0; j < part->mixture->count; j++) {
         const double d = part->mixture->shift[j], w = part->mixture->weight[j];
@@ -19,14 +22,14 @@ static int64_t mixture_cell(const acct_part *part, double fineness) {
     const double at[4] = {part->q, part->sigma, first, second};
     uint64_t mixed = 0;
     for (int i = 0; i < 4; i++)
-        mixed = mixed * UINT64_C(6364136223846793005) + (uint64_t)llround(fineness * log(at[i]));
+        mixed = mixed * UINT64_C(6364136223846793005) + (uint64_t)llround(FINENESS * log(at[i]));
     return -1100000000 - (int64_t)(mixed >> 35);
 }
 
-int64_t acct_part_cell(const acct_part *part, double fineness) {
-    if (part->mixture) return mixture_cell(part, fineness);
+int64_t acct_part_cell(const acct_part *part) {
+    if (part->mixture) return mixture_cell(part);
     if (part->q == 1.0) return -1000000000;
-    return llround(fineness * log(part->q)) * 100000 + llround(fineness * log(part->sigma));
+    return llround(FINENESS * log(part->q)) * 100000 + llround(FINENESS * log(part->sigma));
 }
 
 acct_window acct_part_window(const acct_part *part, int direction, double deviations, double most_loss) {

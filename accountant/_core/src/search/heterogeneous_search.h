@@ -40,9 +40,9 @@ typedef struct {
 /* the window of a part: `deviations` of its noise on either side, and no losses above `most_loss` (remove) */
 acct_window acct_part_window(const acct_part *part, int direction, double deviations, double most_loss);
 
-/* which cell of relative size 1/fineness in q and sigma a part is in, and in the first two moments of a random
+/* which cell of relative size 1/12 in q and sigma a part is in, and in the first two moments of a random
  * shift; all plain Gaussians are in one cell */
-int64_t acct_part_cell(const acct_part *part, double fineness);
+int64_t acct_part_cell(const acct_part *part);
 
 /* requires acct_coarse_place with acct_coarse_nodes(part) */
 void acct_coarse_set(acct_coarse *coarse, const acct_part *part, const acct_window *window);
