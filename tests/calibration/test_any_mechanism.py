@@ -182,7 +182,8 @@ def test_it_agrees_with_the_quick_function():
     found = calibrate(
         lambda s: 1000 * PoissonSampled(ac.Gaussian(s), 0.01), epsilon=2.0, delta=1e-5
     )
-    assert found == ac.calibrate_sigma(2.0, 1e-5, q=0.01, steps=1000)
+    # Either is at a crossing; ε errs by more than a unit of σ moves it.
+    assert abs(found - ac.calibrate_sigma(2.0, 1e-5, q=0.01, steps=1000)) <= 4.0 * math.ulp(found)
 
 
 def test_bad_targets():

@@ -15,8 +15,8 @@ from support.oracle_checks import DATA, DIRECTION
 MUTANTS = mutants(
     {
         "heterogeneous_sum.c: one step of a part too few": Patch(
-            "acct_sum_add(&sums->log_mod[k], n * v.log_modulus);",
-            "acct_sum_add(&sums->log_mod[k], (n - 1.0) * v.log_modulus);",
+            "acct_sum_add(&log_mod[i], n * (b->log_modulus[i] - log_scale));",
+            "acct_sum_add(&log_mod[i], (n - 1.0) * (b->log_modulus[i] - log_scale));",
         ),
         "heterogeneous_sum.c: the decay of every part counted twice": Patch(
             "sums->decay[j] += n * bound[j];", "sums->decay[j] += 2.0 * n * bound[j];"
@@ -30,7 +30,7 @@ MUTANTS = mutants(
             "sums->log_stay_ratio += log1p(-pq / (1.0 - q));",
         ),
         "cf_decay.c: decay along a path said to be four times as fast": Patch(
-            "- y * g->e2_minus[j] + path->lift;", "- 4.0 * y * g->e2_minus[j] + path->lift;"
+            "- y * arg[j + i] + (lift", "- 4.0 * y * arg[j + i] + (lift"
         ),
         "tilted_law.c: shifts above the first left out of the mass above a window": Patch(
             "    for (int j = 0; m && j < m->count; j++)\n        if (m->weight[j] > 0.0)\n",
