@@ -278,6 +278,11 @@ class Probabilities:
             return np.column_stack([expit(-scores), expit(scores)])
         return np.asarray(softmax(scores, axis=1))
 
+    def predict_log_proba(self, X: Any) -> FloatArray:  # noqa: N803
+        """Return the logarithms of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
 
 def cloned(estimator: BaseEstimator) -> Any:
     """Return another estimator with the same parameters, and the same ledger."""

@@ -69,6 +69,8 @@ class FederatedRounds:
     rounds : int
         How many rounds are planned: each client's budget admits their exact composition, or fewer
         of them. Which rounds are made may depend on everything released.
+    server_learning_rate : float
+        By which the mean update is multiplied.
     generator : SecureGenerator, optional
         Of coins and noise; give one with a seed for tests only. Charges then say in their label,
         and :attr:`reasons`, that the models are not private.
@@ -99,6 +101,7 @@ class FederatedRounds:
         *,
         model: ArrayLike,
         rounds: int,
+        server_learning_rate: float = 1.0,
         generator: SecureGenerator | None = None,
     ) -> None:
         checks.instance("noise", noise, (CentralNoise, SecureSumNoise), "a noise of this module")
@@ -108,6 +111,7 @@ class FederatedRounds:
         self.noise = noise
         self.mechanism = noise.mechanism(start.size)
         self._planned = checks.integer("rounds", rounds, 1, 2**40)
+        self._rate = float(server_learning_rate)
         self._generator = SecureGenerator() if generator is None else generator
         self._open: Round | None = None
         place = Path(directory)
@@ -348,7 +352,7 @@ class FederatedRounds:
         return asked
 
     def _released(self, mean: FloatArray, paid: memory.State) -> FloatArray:
-        model = self._state.model + mean
+        model = self._state.model + self._rate * mean
         self._remember(replace(paid, model=model, rounds=paid.rounds + 1))
         return self.model
 

@@ -95,7 +95,7 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc]
 
     Parameters
     ----------
-    directory, noise, budgets, generator
+    directory, noise, budgets, server_learning_rate, generator
         As in :class:`~accountant.adapters.federated.FederatedRounds`: a new strategy with the same
         directory continues after a crash, with the model that was released last.
     planned_rounds : int
@@ -129,6 +129,7 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc]
         budgets: Mapping[str, Budget],
         *,
         planned_rounds: int,
+        server_learning_rate: float = 1.0,
         delta: float = 1e-5,
         names: Mapping[int, str] | None = None,
         least_connected: int = 1,
@@ -136,7 +137,11 @@ class PrivateFedAvg(Strategy):  # type: ignore[misc]
         generator: SecureGenerator | None = None,
     ) -> None:
         self._made_of = (directory, noise, dict(budgets))
-        self._options: dict[str, Any] = {"rounds": planned_rounds, "generator": generator}
+        self._options: dict[str, Any] = {
+            "rounds": planned_rounds,
+            "server_learning_rate": server_learning_rate,
+            "generator": generator,
+        }
         self.delta, self._timeout, self._least = float(delta), timeout, least_connected
         self._names: dict[int, str] = dict(names or {})
         self._asks = names is None

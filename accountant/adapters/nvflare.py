@@ -58,6 +58,8 @@ class PrivateFedAvg(ModelController):  # type: ignore[misc]
         Of the clients' noise, with ``least_survivors``.
     delta : float
         At which ε is logged before each round.
+    server_learning_rate : float
+        By which the mean update is multiplied.
     round_timeout : int
         In seconds: who has not answered has dropped out.
 
@@ -82,6 +84,7 @@ class PrivateFedAvg(ModelController):  # type: ignore[misc]
         colluding: int = 0,
         levels: int = 2**16,
         delta: float = 1e-5,
+        server_learning_rate: float = 1.0,
         round_timeout: int = 600,
         distribution: str = "discrete gaussian",
     ) -> None:
@@ -91,7 +94,8 @@ class PrivateFedAvg(ModelController):  # type: ignore[misc]
         self.noise_multiplier, self.clipping_norm = noise_multiplier, clipping_norm
         self.sampling_probability, self.count_noise = sampling_probability, count_noise
         self.least_survivors, self.colluding, self.levels = least_survivors, colluding, levels
-        self.delta, self.round_timeout, self.distribution = delta, round_timeout, distribution
+        self.delta, self.server_learning_rate = delta, server_learning_rate
+        self.round_timeout, self.distribution = round_timeout, distribution
         self.noise()
 
     def noise(self) -> CentralNoise | SecureSumNoise:
@@ -125,6 +129,7 @@ class PrivateFedAvg(ModelController):  # type: ignore[misc]
             {name: Budget(float(e), float(d)) for name, (e, d) in self.budgets.items()},
             model=model,
             rounds=self.rounds,
+            server_learning_rate=self.server_learning_rate,
         )
 
     def run(self) -> None:
