@@ -6,13 +6,13 @@ import math
 import re
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -26,6 +26,40 @@ from accountant.learn.convex.rows import clip_rows
 from accountant.learn.validation import container, labels_among, numbers
 from accountant.ledger import Accountant
 from accountant.mechanisms.base import Mechanism
+
+# scikit-learn's base classes, as a type checker should see them: it has no types, and without them
+# every attribute of an estimator is ``Any``, and no misspelt one is reported.
+if TYPE_CHECKING:
+    from typing import Self
+
+    class BaseEstimator:
+        """Parameters of an estimator."""
+
+        def fit(self, X: Any, y: Any) -> Self: ...  # noqa: N803
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Self: ...
+        def __getstate__(self) -> Any: ...
+        def __setstate__(self, state: Any) -> None: ...
+        def __sklearn_tags__(self) -> Any: ...
+
+    class _Scored:
+        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...  # noqa: N803
+
+    class ClassifierMixin(_Scored):
+        """The score is an accuracy."""
+
+    class RegressorMixin(_Scored):
+        """The score is a coefficient of determination."""
+
+    class MetaEstimatorMixin:
+        """An estimator of estimators."""
+else:
+    from sklearn.base import (  # noqa: F401 (for the other files on estimators)
+        BaseEstimator,
+        ClassifierMixin,
+        MetaEstimatorMixin,
+        RegressorMixin,
+    )
 
 COMPLEX = (np.complex64, np.complex128)  # which scikit-learn refuses in its own words
 
@@ -79,7 +113,7 @@ class PublicShape:
 
 
 @dataclass(eq=False, repr=False)
-class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+class PrivateEstimator(BaseEstimator):
     """Refuses to be tuned for free; everything else is scikit-learn's.
 
     Constructors are those of dataclasses: they store their arguments, as scikit-learn asks.
@@ -188,7 +222,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """
         sparse = issparse(x)
         refused = (sparse and not self._sparse) or getattr(x, "dtype", None) in COMPLEX
-        width = None if reset else (self.n_features_in_,)
+        width = None if reset else (cast("Any", self).n_features_in_,)
         rows = x if refused else numbers("X", x, width)
         checked = validate_data(
             self, rows, dtype=np.float64, ensure_all_finite=False, reset=reset, **options
@@ -221,7 +255,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 @dataclass(eq=False, repr=False)
-class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+class Classifier(ClassifierMixin, PrivateEstimator):
     """A classifier whose set of labels is public."""
 
     classes: Any = field(default=None, kw_only=True)
@@ -264,7 +298,7 @@ class Classifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     def decision_function(self, X: Any) -> FloatArray:  # noqa: N803
         """Return the scores: (n,) for two classes, (n, K) for more."""
         rows = self._features(X)
-        scores = rows @ self.coef_.T + self.intercept_
+        scores = rows @ self.coef_.T + self.intercept_  # type: ignore[attr-defined]
         return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
 
 

@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_regressor
+from sklearn.base import clone, is_regressor
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -45,7 +45,7 @@ def _has(name: str) -> Any:
 
 
 @dataclass(eq=False, repr=False)
-class DPSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class DPSearch(base.MetaEstimatorMixin, base.BaseEstimator):
     """Choose the hyper-parameters of a private estimator, and pay for the choice.
 
     A random number of settings is fitted, each drawn uniformly from ``space``, and scored with

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
 
 from accountant._basics.arrays import FloatArray
 from accountant.adapters import _sklearn_base as base
@@ -183,7 +182,7 @@ class DPLinearSVC(_Linear):
 
 
 @dataclass(eq=False, repr=False)
-class _Regressor(RegressorMixin, base.PrivateEstimator):  # type: ignore[misc]
+class _Regressor(base.RegressorMixin, base.PrivateEstimator):
     _sparse = True
 
     target_bound: float | None = field(default=None, kw_only=True)
