@@ -167,6 +167,7 @@ These brackets are valid, but wider:
   ([theorem 15](theorems.md)), so round-off dominates.
 - *A loss spread over several scales, with an ε below 1e-3.* These problems, and rare events in few steps, take
   longest: tens of milliseconds.
+- *Few steps under replace-one with q <= 1e-4.* ε is wide by 1e-5 at δ = 1e-5, 2e-4 at 1e-20.
 """
 
 
