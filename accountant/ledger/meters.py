@@ -121,12 +121,12 @@ def floor(value: float | Fraction) -> int:
 
 
 def to_float_up(units: int) -> float:
-    """Return the least double that is at least so many units; ``inf`` beyond all."""
+    """Return the least double that is at least these units; ``inf`` beyond all."""
     return fraction_up(units * UNIT)
 
 
 def to_float_down(units: int) -> float:
-    """Return the largest double that is at most so many units."""
+    """Return the largest double that is at most these units."""
     return -fraction_up(-units * UNIT)
 
 

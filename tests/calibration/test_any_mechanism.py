@@ -182,8 +182,12 @@ def test_it_agrees_with_the_quick_function():
     found = calibrate(
         lambda s: 1000 * PoissonSampled(ac.Gaussian(s), 0.01), epsilon=2.0, delta=1e-5
     )
-    # Either is at a crossing; ε errs by more than a unit of σ moves it.
-    assert abs(found - ac.calibrate_sigma(2.0, 1e-5, q=0.01, steps=1000)) <= 4.0 * math.ulp(found)
+    # Both are where ε crosses the target, which its last digits do more than once.
+    quick = ac.calibrate_sigma(2.0, 1e-5, q=0.01, steps=1000)
+    assert abs(found - quick) <= 4.0 * math.ulp(quick)
+    for sigma in (found, quick):
+        assert ac.get_epsilon(0.01, sigma, 1000, 1e-5) <= 2.0
+        assert ac.get_epsilon(0.01, math.nextafter(sigma, 0.0), 1000, 1e-5) > 2.0
 
 
 def test_bad_targets():

@@ -20,8 +20,8 @@ from accountant.errors import PrecisionError
 from accountant.pairs.base import DominatingPair
 
 # Grids that are tried for one bracket at most, each twice as fine: its width falls to a quarter,
-# or to a half where losses between knots have no density. It affects lower ends alone.
-MOST_GRIDS = 3
+# or to a half where losses between knots have no density. It affects widths and times.
+MOST_GRIDS = 4
 # Points beyond which no finer grid is tried: it would take half a second.
 LONG = 2**20
 

@@ -94,7 +94,7 @@ typedef struct {
 void acct_characteristic_polar_set(acct_characteristic_polar *block, const acct_characteristic_errors *errors,
                                    int first, double dy, const double *round, const double *re, const double *im);
 
-/* sets  so many of a block's values by its sums, at most ACCT_SUM_BLOCK */
+/* sets  `size` of a block's values by its sums, at most ACCT_SUM_BLOCK */
 void acct_characteristic_polar_sum(acct_characteristic_sum *cf, const acct_characteristic_errors *errors, int first,
                                    int size, acct_characteristic_polar *block);
 
@@ -136,7 +136,7 @@ typedef struct {
 
 #define ACCT_LINE_SPARE 16
 
-/* replaces so many moduli and phases in re and im; requires k dy to be exact */
+/* replaces `count` moduli and phases in re and im; requires k dy to be exact */
 void acct_line_terms_set(acct_line_terms *terms, int count, double dy);
 
 /* sets     *out to the sum of the real parts of the terms times e^{i rate y}, where the terms decay like e^{-b epsilon}

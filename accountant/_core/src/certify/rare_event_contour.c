@@ -101,7 +101,7 @@ static void set_moments(acct_rare_event_sum *rare, int low) {
     }
 }
 
-/* so many nodes are whole lines of cache: registers that cross one are loaded twice */
+/* these nodes are whole lines of cache: registers that cross one are loaded twice */
 #define WHOLE_LINES (2 * ACCT_GL_ORDER)
 
 /* the nodes below this are within |ye| <= 1/4 */
